@@ -11,9 +11,9 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from pathlib import Path
 
+from gpuenv.clock import now, today
 from gpuenv.doctor.diagnose import DiagnosisOptions
 from gpuenv.doctor.diagnose import diagnose as run_checks
 from gpuenv.explain.explanation_types import Explanation
@@ -64,7 +64,7 @@ def take_snapshot(
         timeout=timeout,
         deep=deep,
         host_only=host_only,
-        taken_at=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        taken_at=now(),
     )
     snapshot = session.take_snapshot(request)
     return apply_assumptions(snapshot, assume, _read_matrix(None)) if assume else snapshot
@@ -167,6 +167,5 @@ def _report(snapshot: Snapshot | None, matrix: str | os.PathLike[str] | None, op
     address = docs_address(os.environ)
     rows = _read_matrix(matrix)
     facts = snapshot if snapshot is not None else take_snapshot()
-    today = datetime.now(timezone.utc).strftime("%Y-%m-%d")
-    diagnosis = run_checks(facts, rows, resolver.resolve(facts, rows), time.monotonic, options._replace(day=today))
+    diagnosis = run_checks(facts, rows, resolver.resolve(facts, rows), time.monotonic, options._replace(day=today()))
     return make_report(diagnosis, facts, time.monotonic() - started, options, docs_address=address)

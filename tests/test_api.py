@@ -32,6 +32,9 @@ def snapshot() -> Snapshot:
 
 def test_a_snapshot_is_of_the_interpreter_that_runs_this() -> None:
     facts = gpuenv.take_snapshot(timeout=60)
+    assert (facts.taken_at or "").endswith("+00:00"), (
+        "as gpuenv probe writes it; fromisoformat of Python 3.10 reads no Z"
+    )
     assert facts.target.executable.value is not None
     assert Path(facts.target.executable.value).samefile(sys.executable)
     assert gpuenv.take_snapshot(host_only=True).target.executable.value is None

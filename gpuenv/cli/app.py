@@ -43,20 +43,21 @@ COMMANDS = (
     "build-image",
     "help",
 )
-_LINES = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")  # the variables with the command line: of bash, and of other shells
-_MACHINES = ("snapshot", "paste")  # options that select a machine
-_WITH_SMOKE = ("doctor", "preflight")  # the commands with --smoke [LEVEL]
+# The variables with the command line: of bash, and of other shells.
+_COMPLETED_LINE = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
+_MACHINE_OPTIONS = ("snapshot", "paste")  # options that select a machine
+_HAVE_SMOKE_OPTION = ("doctor", "preflight")  # the commands with --smoke [LEVEL]
 # Options after the first argument of run belong to that command, with or without --.
-_SETTINGS: dict[str, dict[str, Any]] = {"run": {"allow_interspersed_args": False}}
+_CONTEXT_SETTINGS: dict[str, dict[str, Any]] = {"run": {"allow_interspersed_args": False}}
 
 
 class _Command(typer.core.TyperCommand):
     """A command that refuses a second machine where it can judge only one."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - a class of click
-        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
-        for parameter in order:
-            if parameter.name in _MACHINES and not parameter.multiple and order.count(parameter) > 1:
+        _, _, passed = self.make_parser(ctx).parse_args(args=list(args))
+        for parameter in passed:
+            if parameter.name in _MACHINE_OPTIONS and not parameter.multiple and passed.count(parameter) > 1:
                 ctx.fail(f"{parameter.opts[0]} is given twice, and {ctx.command_path} judges one machine")
         return super().parse_args(ctx, args)
 
@@ -83,7 +84,7 @@ def make_app(arguments: list[str], *, completing: bool = False) -> typer.Typer:
         if hasattr(module, "app"):
             app.add_typer(module.app, name=name)
         else:
-            settings = _SETTINGS.get(name)
+            settings = _CONTEXT_SETTINGS.get(name)
             app.command(name, cls=_Command, context_settings=settings)(with_common_options(getattr(module, function)))
     return app
 
@@ -108,7 +109,7 @@ def run(arguments: list[str]) -> int:
     completing = "_GPUENV_COMPLETE" in os.environ
     line = _completed_line() if completing else arguments
     command = typer.main.get_command(make_app(line, completing=completing))
-    if command_name(arguments) in _WITH_SMOKE:
+    if command_name(arguments) in _HAVE_SMOKE_OPTION:
         arguments = with_level(arguments)
     try:
         code = command.main(args=arguments, prog_name="gpuenv", standalone_mode=False)
@@ -131,7 +132,7 @@ def run(arguments: list[str]) -> int:
 
 def _completed_line() -> list[str]:
     """The arguments of the command line that a shell completes, roughly: those of a command begin with its name."""
-    return next((os.environ[name] for name in _LINES if name in os.environ), "").split()[1:]
+    return next((os.environ[name] for name in _COMPLETED_LINE if name in os.environ), "").split()[1:]
 
 
 def with_level(arguments: list[str]) -> list[str]:

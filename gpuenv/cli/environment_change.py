@@ -14,9 +14,9 @@ from typing import NamedTuple
 import typer
 
 from gpuenv.cli.command_errors import is_quiet
-from gpuenv.cli.install_target import recover_interrupted, refuse_interrupted
+from gpuenv.cli.install_progress import announcing_phases
+from gpuenv.cli.install_target import recover_interrupted
 from gpuenv.cli.output import Output, write_stderr
-from gpuenv.cli.progress import announcing_phases
 from gpuenv.install.environment import Scheme
 from gpuenv.install.exceptions import ConsentNeeded
 from gpuenv.install.journal import Store
@@ -33,15 +33,12 @@ class ConsentOptions(NamedTuple):
 
     out: Output
     yes: bool  # no prompt
-    dry_run: bool  # only show the plan
     allow_changes: bool = False  # packages other than CuPy's may change
     offline: bool = False  # no network, also when recovering interrupted installs
 
 
-def transact(
-    interpreter: str, scheme: Scheme, plan_factory: PlanFactory, consent: ConsentOptions, clock: Clock
-) -> InstallOutcome | None:
-    """Plans, asks for consent and executes the plan under the environment's lock; only shows it for a dry run.
+def transact(scheme: Scheme, plan_factory: PlanFactory, consent: ConsentOptions, clock: Clock) -> InstallOutcome:
+    """Plans, asks for consent and executes the plan under the environment's lock.
 
     ``plan_factory`` returns the plan and a function that executes it; it is called under the lock.
 
@@ -49,12 +46,8 @@ def transact(
         InstallError: when nothing was changed: no plan, no consent, or the new files could not be prepared.
     """
     store = Store(Path(scheme.root))
-    if consent.dry_run:
-        refuse_interrupted(interpreter, store)
-        show_plan(dry_run_plan(plan_factory, clock), consent.out)
-        return None
     with store.locked(), announcing_phases(clock):
-        recovered = recover_interrupted(interpreter, store, locked=True, offline=consent.offline)
+        recovered = recover_interrupted(store, locked=True, offline=consent.offline)
         clock.begin("plan")
         plan, execute_plan = plan_factory()
         if plan.empty:
@@ -68,7 +61,7 @@ def transact(
 
 
 def dry_run_plan(plan_factory: PlanFactory, clock: Clock) -> Plan:
-    """The plan alone, for a dry run."""
+    """The plan for a dry run, without the lock."""
     clock.begin("plan")
     with announcing_phases(clock):
         return plan_factory()[0]

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.cli.sources import MachineSource, get_both, validate_options
+from gpuenv.cli.sources import MachineSource, get_machine_and_matrix, validate_options
 
 if TYPE_CHECKING:
     from gpuenv.explain.explanation_types import Explanation
@@ -30,7 +30,7 @@ def explain_text(
     def get_machine() -> tuple[Snapshot, Matrix]:
         nonlocal is_needed
         is_needed = True
-        return get_both(source, matrix)
+        return get_machine_and_matrix(source, matrix)
 
     explanation = error_text.explain_text(
         text, get_machine, time.monotonic, is_of_text=source.no_probe, assumed=source.assume, name=name

@@ -19,7 +19,7 @@ from gpuenv.cli.environment_change import (
 )
 from gpuenv.cli.install_outcome import command_error, with_environment_state
 from gpuenv.cli.install_plans import ExaminedMachine, by_conda, by_wheels
-from gpuenv.cli.install_target import changeable_scheme, find_store, interpreter_of, recover_interrupted
+from gpuenv.cli.install_target import changeable_scheme, find_store, recover_interrupted, require_interpreter
 from gpuenv.cli.installers import InstallerRequest, installer_run_for
 from gpuenv.cli.options import INSTALL_TIMEOUT, InstallerName
 from gpuenv.cli.output import Output
@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 
 
 def fix(
-    found: Report,
+    before: Report,
     examine: Callable[[], Report],
     opts: DoctorOptions,
     source: MachineSource,
-    forms: Sequence[OutputSpec],
+    specs: Sequence[OutputSpec],
 ) -> Report:
     """Repairs the target; returns the report afterwards (made by ``examine``), which contains what is left.
 
@@ -62,51 +62,50 @@ def fix(
         CommandError: when consent is missing, or there is no target.
         Exit: after the plan of a dry run as text, with the exit code of the findings.
     """
-    if found.snapshot.target.open_transaction.value is not None:
-        return _finish_rollback(found, examine, opts, source)
-    return _repair(found, examine, opts, source, forms)
+    if before.snapshot.target.open_transaction.value is not None:
+        return _finish_rollback(before, examine, opts, source)
+    return _repair(before, examine, opts, source, specs)
 
 
 def _repair(
-    found: Report,
+    before: Report,
     examine: Callable[[], Report],
     opts: DoctorOptions,
     source: MachineSource,
-    forms: Sequence[OutputSpec],
+    specs: Sequence[OutputSpec],
 ) -> Report:
-    repairs = repair_plan(found.findings, found.snapshot)
+    repairs = repair_plan(before.findings, before.snapshot)
     if repairs is None:
-        return _nothing(found, "nothing here that gpuenv can fix")
-    for title in dict.fromkeys(f"{f.code}: {f.title}" for f in found.findings if f.code in repairs.codes):
+        return _nothing(before, "nothing here that gpuenv can fix")
+    for title in dict.fromkeys(f"{f.code}: {f.title}" for f in before.findings if f.code in repairs.codes):
         announce(f"will fix: {title}")
-    as_json = any(entry.form == "json" and entry.path is None for entry in forms)
+    as_json = any(entry.form == "json" and entry.path is None for entry in specs)
     out = Output(None, as_json, not opts.no_color, opts.redact, opts.verbose)
     try:
-        outcome = _transaction(found, opts, source, repairs, out)
+        outcome = _transaction(before, opts, source, repairs, out)
     except NothingFits as error:
-        return _nothing(found, f"the fix cannot be installed: {error.message}")
+        return _nothing(before, f"the fix cannot be installed: {error.message}")
     except ConsentNeeded as error:
         raise command_error(error) from error
     except InstallError as error:
-        return _failed(found, error, source)
+        return _failed(before, error, source)
     if isinstance(outcome, Plan):
-        if all(entry.form == "text" and entry.path is None for entry in forms):
+        if all(entry.form == "text" and entry.path is None for entry in specs):
             show_plan(outcome, out)
-            raise typer.Exit(found.exit_code)
+            raise typer.Exit(before.exit_code)
         lines = tuple(line.text for line in plan_lines(outcome, verbose=opts.verbose))
-        repair = Repair(RepairStatus.PLANNED, "Nothing was changed.", left=_codes(found), plan=lines)
-        return found._replace(repair=repair)
+        repair = Repair(RepairStatus.PLANNED, "Nothing was changed.", left=_codes(before), plan=lines)
+        return before._replace(repair=repair)
     if outcome is None or outcome.status is Result.UNCHANGED:
-        return _nothing(found, "no package that gpuenv could install fixes this; each finding has its own fix")
+        return _nothing(before, "no package that gpuenv could install fixes this; each finding has its own fix")
     after = examine()
     statuses = {Result.RESTORED: RepairStatus.RESTORED, Result.NOT_RESTORED: RepairStatus.NOT_RESTORED}
     status = statuses.get(outcome.status, RepairStatus.REPAIRED)
-    left = _codes(after)
     repair = Repair(
         status=status,
         message=_sentence(outcome.message),
-        gone=tuple(code for code in _codes(found) if code not in left),
-        left=left,
+        gone=_gone(before, after),
+        left=_codes(after),
         transaction=outcome.transaction,
         undo=outcome.undo.argv if outcome.undo else None,
     )
@@ -115,41 +114,38 @@ def _repair(
 
 
 def _finish_rollback(
-    found: Report, examine: Callable[[], Report], opts: DoctorOptions, source: MachineSource
+    before: Report, examine: Callable[[], Report], opts: DoctorOptions, source: MachineSource
 ) -> Report:
     """Undoes an interrupted install or rollback and nothing else: what remains is only visible afterwards."""
     if opts.dry_run:
         plan = ("The interrupted install would be rolled back; the other checks of the environment come afterwards.",)
-        return found._replace(
-            repair=Repair(RepairStatus.PLANNED, "Nothing was changed.", left=_codes(found), plan=plan)
+        return before._replace(
+            repair=Repair(RepairStatus.PLANNED, "Nothing was changed.", left=_codes(before), plan=plan)
         )
     try:
-        interpreter = interpreter_of(source)
-        store = find_store(interpreter, source.timeout)
-        numbers = recover_interrupted(interpreter, store, offline=opts.offline)
+        store = find_store(require_interpreter(source), source.timeout)
+        numbers = recover_interrupted(store, offline=opts.offline)
     except InstallError as error:
-        return _failed(found, error, source)
+        return _failed(before, error, source)
     after = examine()
-    left = _codes(after)
-    gone = tuple(code for code in _codes(found) if code not in left)
     message = f"Rolled back: the interrupted install {', '.join(numbers)}." if numbers else "It was undone meanwhile."
-    return after._replace(repair=Repair(RepairStatus.REPAIRED, message, gone=gone, left=left))
+    return after._replace(repair=Repair(RepairStatus.REPAIRED, message, gone=_gone(before, after), left=_codes(after)))
 
 
-def _failed(found: Report, error: InstallError, source: MachineSource) -> Report:
+def _failed(before: Report, error: InstallError, source: MachineSource) -> Report:
     """The report of a failed repair, which has its own exit code; the findings remain."""
     failure = with_environment_state(error, (), source.named_target)
     announce(failure.message)
     if failure.remedy:
         complain(failure.remedy, wrap=True)
     status = RepairStatus.FAILED if error.untouched else RepairStatus.NOT_RESTORED
-    repair = Repair(status, _sentence(failure.message), left=_codes(found))
-    return found._replace(repair=repair, exit_code=failure.exit_code)
+    repair = Repair(status, _sentence(failure.message), left=_codes(before))
+    return before._replace(repair=repair, exit_code=failure.exit_code)
 
 
-def _nothing(found: Report, message: str) -> Report:
+def _nothing(before: Report, message: str) -> Report:
     announce(message)
-    return found._replace(repair=Repair(RepairStatus.NOTHING, _sentence(message), left=_codes(found)))
+    return before._replace(repair=Repair(RepairStatus.NOTHING, _sentence(message), left=_codes(before)))
 
 
 def _sentence(message: str) -> str:
@@ -160,24 +156,26 @@ def _codes(report: Report) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f.code for f in report.findings if f.severity is not Severity.NOTE))
 
 
+def _gone(before: Report, after: Report) -> tuple[str, ...]:
+    left = _codes(after)
+    return tuple(code for code in _codes(before) if code not in left)
+
+
 def _transaction(
-    found: Report, opts: DoctorOptions, source: MachineSource, repairs: RepairPlan, out: Output
+    before: Report, opts: DoctorOptions, source: MachineSource, repairs: RepairPlan, out: Output
 ) -> InstallOutcome | Plan | None:
     """Plans, asks for consent, and executes the plan; only the plan for a dry run, None if no CuPy fits."""
-    request = InstallerRequest(InstallerName.AUTO, opts.offline, break_system_packages=False, seconds=INSTALL_TIMEOUT)
-    interpreter = interpreter_of(source)
-    scheme = changeable_scheme(interpreter, source, request)
+    request = InstallerRequest(InstallerName.AUTO, opts.offline, INSTALL_TIMEOUT)
+    scheme = changeable_scheme(require_interpreter(source), source, request)
     matrix = get_matrix(opts.matrix)
     plan_factory = _plan_factory(
-        scheme, ExaminedMachine(source, found.snapshot, matrix, found.resolution), request, repairs
+        scheme, ExaminedMachine(source, before.snapshot, matrix, before.resolution), request, repairs
     )
     if plan_factory is None:
         return None
     if opts.dry_run:
         return dry_run_plan(plan_factory, Clock())
-    return transact(
-        interpreter, scheme, plan_factory, ConsentOptions(out, opts.yes, dry_run=False, offline=opts.offline), Clock()
-    )
+    return transact(scheme, plan_factory, ConsentOptions(out, opts.yes, offline=opts.offline), Clock())
 
 
 def _plan_factory(
@@ -200,28 +198,30 @@ def _plan_factory(
         if resolution is None:
             return None
         return _numpy_may_move(by_conda(scheme, examined._replace(resolution=resolution), request))
-    found = (
+    offers = (
         repair_offers(snapshot, examined.matrix, examined.resolution, repairs)
         if repairs.may_replace
         else (Offer(installed_requirement(snapshot)),)
     )
-    if not found:
+    if not offers:
         return None
-    found = tuple(offer._replace(requirements=(*offer.requirements, *repairs.additions)) for offer in found)
-    return _numpy_may_move(by_wheels(lambda: _prepare(scheme, found, request, repairs), examined))
+    offers = tuple(offer._replace(requirements=(*offer.requirements, *repairs.additions)) for offer in offers)
+    return _numpy_may_move(by_wheels(lambda: _prepare(scheme, offers, request, repairs), examined))
 
 
 def _numpy_may_move(plan_factory: PlanFactory) -> PlanFactory:
     """Removes NumPy from the changes that need ``--allow-changes``: the doctor's fix is to change it."""
 
     def planned() -> ExecutablePlan:
-        plan, carry_out = plan_factory()
-        return replace(plan, moves=tuple(name for name in plan.moves if name != "numpy")), carry_out
+        plan, execute_plan = plan_factory()
+        return replace(plan, moves=tuple(name for name in plan.moves if name != "numpy")), execute_plan
 
     return planned
 
 
-def _prepare(scheme: Scheme, found: Sequence[Offer], request: InstallerRequest, repairs: RepairPlan) -> PreparedInstall:
+def _prepare(
+    scheme: Scheme, offers: Sequence[Offer], request: InstallerRequest, repairs: RepairPlan
+) -> PreparedInstall:
     inventory = read_inventory(scheme)
     installer_run = installer_run_for(scheme, request)
     if repairs.bypasses_cache and not request.offline:
@@ -238,5 +238,5 @@ def _prepare(scheme: Scheme, found: Sequence[Offer], request: InstallerRequest, 
         if file.path.rsplit("/", 1)[-1].startswith(tuple(repairs.sonames))
     }
     return prepare(
-        inventory, installer_run, found, again=(*repairs.reinstalled, *sorted(owners)), cleared=repairs.cleared
+        inventory, installer_run, offers, again=(*repairs.reinstalled, *sorted(owners)), cleared=repairs.cleared
     )

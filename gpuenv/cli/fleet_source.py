@@ -109,7 +109,7 @@ def _with_dask(source: Path, scheduler: str) -> Partial:
         raise CommandError(ExitCode.USAGE, "--via dask needs Dask", "pip install 'gpuenv[dask]'") from error
 
 
-def seconds_of(age: str | None) -> float | None:
+def parse_age(age: str | None) -> float | None:
     """The seconds of ``90m``, ``24h`` or ``7d``.
 
     Raises:

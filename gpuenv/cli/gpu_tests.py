@@ -9,13 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpuenv.cli.clock import now
 from gpuenv.cli.command_errors import CommandError, progress
+from gpuenv.clock import now
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.strings import did_you_mean
 
 if TYPE_CHECKING:
     from gpuenv.cli.sources import MachineSource
-    from gpuenv.doctor.diagnose import DiagnosisOptions
     from gpuenv.matrix.tables import Matrix
     from gpuenv.model.causes import Cause
     from gpuenv.model.smoke import SmokeResult
@@ -50,14 +50,10 @@ def planted_fault() -> str | None:
 
 def check_names(kind: str, names: Sequence[str], known: Sequence[str], listed: str | None = None) -> None:
     """Refuses unknown names, with the nearest known ones and a list, or with ``listed``, how to list them."""
-    import difflib
-
     for name in names:
         if name not in known:
-            matches = difflib.get_close_matches(name, known, 3)
-            hint = f"did you mean {' or '.join(matches)}? " if matches else ""
-            all_names = listed or f"one of {', '.join(known)}"
-            raise CommandError(ExitCode.USAGE, f"there is no {kind} named {name}", f"{hint}{all_names}")
+            remedy = f"{did_you_mean(name, known, most=3)} {listed or 'one of ' + ', '.join(known)}".lstrip()
+            raise CommandError(ExitCode.USAGE, f"there is no {kind} named {name}", remedy)
 
 
 def check_source(source: MachineSource, tests: GpuTestRequest) -> None:
@@ -80,33 +76,37 @@ def run_report_tests(
     source: MachineSource,
     snapshot: Snapshot,
     matrix: Matrix,
-    options: DiagnosisOptions,
     started: float,
+    *,
+    no_gpu: bool,
 ) -> SmokeResult:
-    """Runs the GPU tests of a report; if they cannot run, each is skipped with the reason.
+    """Runs the GPU tests of a report; if they cannot run, or if ``no_gpu`` is expected, skips each with the reason.
 
-    ``started`` is when probing began, by the monotonic clock in seconds.
+    ``started`` is when probing began, in seconds of the monotonic clock.
     """
-    from gpuenv.probe.target import find_interpreter
+    from gpuenv.cli.sources import find_target
     from gpuenv.smoke.session import UnusableTarget, skip_all
     from gpuenv.smoke.tasks import SmokeOptions
 
-    order = SmokeOptions(level=tests.level, fault=planted_fault())
-    place = smoke_target(find_interpreter(source.python, os.environ) or "", source, snapshot, matrix, started)
+    options = SmokeOptions(level=tests.level, fault=planted_fault())
+    target = smoke_target(find_target(source.python) or "", source, snapshot, matrix, started)
     if tests.seconds is not None:
-        place = replace(place, until=started + tests.seconds)
-    if options.no_gpu:
-        return skip_all(order, place, "no GPU is expected here", now())
+        target = replace(target, until=started + tests.seconds)
+    if no_gpu:
+        return skip_all(options, target, "no GPU is expected here", now())
     try:
-        return run_tests(order, place, matrix)
+        return run_tests(options, target, matrix)
     except UnusableTarget as error:
-        return skip_all(order, place, str(error), now())
+        return skip_all(options, target, str(error), now())
 
 
 def smoke_target(
     interpreter: str, source: MachineSource, snapshot: Snapshot, matrix: Matrix, started: float
 ) -> SmokeTarget:
-    """The surroundings of the tests; ``started`` is when the command began, in seconds of the monotonic clock."""
+    """The environment and the machine that the tests run in.
+
+    ``started`` is when the command began, in seconds of the monotonic clock.
+    """
     from gpuenv.matrix.products import peaks_of
     from gpuenv.smoke.session import SmokeTarget
 
@@ -128,11 +128,11 @@ def _working_folder() -> str:
         return os.sep
 
 
-def run_tests(order: SmokeOptions, place: SmokeTarget, matrix: Matrix) -> SmokeResult:
+def run_tests(options: SmokeOptions, target: SmokeTarget, matrix: Matrix) -> SmokeResult:
     """Runs the tests; a failure without a known cause gets the cause of its message.
 
     Raises:
-        Unusable: when the target environment cannot run any test.
+        UnusableTarget: when the target environment cannot run any test.
     """
     from gpuenv.doctor.diagnose import diagnose
     from gpuenv.matrix.resolve import resolve
@@ -142,7 +142,7 @@ def run_tests(order: SmokeOptions, place: SmokeTarget, matrix: Matrix) -> SmokeR
         found = diagnose(snapshot, matrix, resolve(snapshot, matrix), time.monotonic).findings
         return f"{found[0].code} {found[0].cause}: {found[0].title}" if found and found[0].primary else None
 
-    return with_causes(run_smoke(order, place, obstacle, progress, now()))
+    return with_causes(run_smoke(options, target, obstacle, progress, now()))
 
 
 def with_causes(result: SmokeResult) -> SmokeResult:

@@ -1,10 +1,9 @@
-"""Plans and builds the images of ``gpuenv build-image``: locks wheels, renders Dockerfiles, drives an engine."""
+"""Plans and builds the images of ``gpuenv build-image``: locks wheels, renders Dockerfiles, builds them in turn."""
 
 from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -13,18 +12,17 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpuenv.cli.build_session import open_build_session
 from gpuenv.cli.command_errors import CommandError, announce, complain, failure_as_result, progress, with_state
 from gpuenv.cli.install_outcome import command_error
 from gpuenv.cli.installers import InstallerRequest, installer_run_for
 from gpuenv.cli.output import Output, write_result
-from gpuenv.cli.sources import own_environment
-from gpuenv.files import is_file
 from gpuenv.image.build.choose import NoImageError
-from gpuenv.image.build.packages import NoWheelsError, lock_image, pip_configuration
+from gpuenv.image.build.packages import NoWheelsError, lock_image
 from gpuenv.image.build.plan import BuildStatus, BuiltImage, Choice, ImageOutcome, ImagePlan, ImagePlans
 from gpuenv.image.build.render import SECRETS, PlanInputs, RenderError, Rendering, files_of, plan_image, tag_for
 from gpuenv.image.build.text import outcome_lines, plan_lines
-from gpuenv.image.engine.buildkit import BuildkitOptions, command, find_cli
+from gpuenv.image.engine.buildkit import BuildkitOptions, command
 from gpuenv.image.engine.errors import EngineError
 from gpuenv.install.environment import query_scheme
 from gpuenv.install.exceptions import InstallError
@@ -34,14 +32,12 @@ from gpuenv.model.strings import parse_integer
 
 if TYPE_CHECKING:
     from gpuenv.cli.commands.build_image import BuildImageOptions
-    from gpuenv.image.build.build import BuildOptions
+    from gpuenv.image.build.build import BuildSession
     from gpuenv.image.build.packages import AddedPackages
     from gpuenv.image.engine.container_engine import Engine
     from gpuenv.matrix.tables import Matrix
 
 _LAST_SECOND = 253402300799  # of the year 9999, the last that datetime supports
-# Variables of pip and uv that name certificates.
-_CERTIFICATES = ("PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
 
 
 class UserInputs(NamedTuple):
@@ -79,19 +75,19 @@ def outcome_on_failure(out: Output, *, building: bool) -> Iterator[None]:
             ) from error
 
 
-def plan_all(opts: BuildImageOptions, inputs: UserInputs, choices: Sequence[Choice], rows: Matrix) -> list[ImagePlan]:
+def plan_all(opts: BuildImageOptions, inputs: UserInputs, choices: Sequence[Choice], matrix: Matrix) -> list[ImagePlan]:
     """The plans; with ``--dry-run``, as the engine would build them, if one answers."""
     with ExitStack() as stack:
         session = None
         if opts.dry_run:
             try:
-                session = _session(opts, stack)
+                session = open_build_session(opts, stack)
             except EngineError as error:
                 announce(f"planned without an engine: {error.message.splitlines()[0]}")
         plans = []
         for choice in choices:
             pinned = _pinned(choice, session.engine) if session else choice
-            plan = _plan(opts, inputs, pinned, rows, session, several=len(choices) > 1)
+            plan = _plan(opts, inputs, pinned, matrix, session, several=len(choices) > 1)
             plans.append(_with_commands(plan, session, opts) if session else plan)
         return plans
 
@@ -117,7 +113,9 @@ def write_contexts(folder: Path, plans: Sequence[ImagePlan]) -> None:
         announce(f"{path}: written; to build it: docker build {path}")
 
 
-def build_all(opts: BuildImageOptions, inputs: UserInputs, choices: Sequence[Choice], rows: Matrix, out: Output) -> int:
+def build_all(
+    opts: BuildImageOptions, inputs: UserInputs, choices: Sequence[Choice], matrix: Matrix, out: Output
+) -> int:
     """Builds the images in turn, going on after a failure.
 
     Raises:
@@ -126,7 +124,7 @@ def build_all(opts: BuildImageOptions, inputs: UserInputs, choices: Sequence[Cho
         InstallError: when its wheels cannot be resolved.
     """
     with ExitStack() as stack:
-        session = _session(opts, stack)
+        session = open_build_session(opts, stack)
         from gpuenv.image.build.build import build_image
 
         pinned = [_pinned(choice, session.engine) for choice in choices]
@@ -136,7 +134,7 @@ def build_all(opts: BuildImageOptions, inputs: UserInputs, choices: Sequence[Cho
         for choice in pinned:
             tag = tag_for(opts.tag, choice, several=several)
             try:
-                plan = _plan(opts, inputs, choice, rows, session, several=several)
+                plan = _plan(opts, inputs, choice, matrix, session, several=several)
             except (NoWheelsError, InstallError) as error:
                 if not several:
                     raise
@@ -151,10 +149,14 @@ def build_all(opts: BuildImageOptions, inputs: UserInputs, choices: Sequence[Cho
             except KeyboardInterrupt:
                 announce(f"interrupted; the build was stopped, and {tag} is unchanged")
                 raise
+    return _show_outcome(done, list(remedies), session.engine.facts.label, out)
+
+
+def _show_outcome(done: Sequence[BuiltImage], remedies: Sequence[str], engine: str, out: Output) -> int:
+    """Prints the result of all builds, then what failed with the remedies; returns the exit code."""
     built = sum(image.status is BuildStatus.BUILT for image in done)
     code = ExitCode.OK if built == len(done) else ExitCode.FAILED
     status = max((image.status for image in done), key=list(BuildStatus).index)
-    engine = session.engine.facts.label
     rest = "" if built == len(done) else "; no other name was changed"
     message = f"{built} of {len(done)} images built by {engine}{rest}"
     outcome = ImageOutcome(status, code, message, tuple(done), engine)
@@ -173,7 +175,7 @@ def _pinned(choice: Choice, engine: Engine) -> Choice:
     return replace(choice, base=replace(choice.base, digest=digest))
 
 
-def _created(rows: Matrix) -> int:
+def _created(matrix: Matrix) -> int:
     """The creation time: SOURCE_DATE_EPOCH, else the date of the matrix, so that builds are reproducible."""
     value = os.environ.get("SOURCE_DATE_EPOCH")
     if value is not None:
@@ -182,7 +184,7 @@ def _created(rows: Matrix) -> int:
             raise CommandError(ExitCode.USAGE, f"SOURCE_DATE_EPOCH={value[:20]!r}: expected seconds since 1970")
         return seconds
     try:
-        return int(datetime.fromisoformat(rows.revision).replace(tzinfo=timezone.utc).timestamp())
+        return int(datetime.fromisoformat(matrix.revision).replace(tzinfo=timezone.utc).timestamp())
     except ValueError:
         return 0
 
@@ -191,8 +193,8 @@ def _plan(
     opts: BuildImageOptions,
     inputs: UserInputs,
     choice: Choice,
-    rows: Matrix,
-    session: BuildOptions | None,
+    matrix: Matrix,
+    session: BuildSession | None,
     *,
     several: bool,
 ) -> ImagePlan:
@@ -200,20 +202,18 @@ def _plan(
     pins: tuple[Pin, ...] = ()
     if not opts.show:
         progress(f"locking {' '.join(choice.requirements)} for Python {choice.python}")
-        request = InstallerRequest(
-            opts.installer.installer, opts.offline, break_system_packages=False, seconds=opts.build_timeout
-        )
+        request = InstallerRequest(opts.installer.installer, opts.offline, opts.build_timeout)
         scheme = query_scheme(sys.executable, os.environ, time.monotonic() + 60)
-        caller = installer_run_for(scheme, request)
-        pins = lock_image(caller, choice.requirements, choice.python, choice.platform, inputs.packages)
+        installer_run = installer_run_for(scheme, request)
+        pins = lock_image(installer_run, choice.requirements, choice.python, choice.platform, inputs.packages)
     secrets = session.secrets if session else opts.secrets
     mounts = session.cli is not None if session else opts.builder.value == "buildkit" or bool(secrets)
-    rendering = Rendering(_created(rows), mounts, tuple(name for name in SECRETS if name in secrets))
-    order = PlanInputs(tag_for(opts.tag, choice, several=several), pins, inputs.labels, rows.revision)
-    return plan_image(choice, order, rendering)
+    rendering = Rendering(_created(matrix), mounts, tuple(name for name in SECRETS if name in secrets))
+    plan_inputs = PlanInputs(tag_for(opts.tag, choice, several=several), pins, inputs.labels, matrix.revision)
+    return plan_image(choice, plan_inputs, rendering)
 
 
-def _with_commands(plan: ImagePlan, session: BuildOptions, opts: BuildImageOptions) -> ImagePlan:
+def _with_commands(plan: ImagePlan, session: BuildSession, opts: BuildImageOptions) -> ImagePlan:
     """The plan with the command line that would build it."""
     from gpuenv.image.build.build import proxies
 
@@ -223,61 +223,3 @@ def _with_commands(plan: ImagePlan, session: BuildOptions, opts: BuildImageOptio
     build = BuildkitOptions({}, arguments, session.secrets, None, opts.no_cache)
     argv = command(session.cli, build, "CONTEXT", "ID-FILE")
     return replace(plan, builder="buildkit", commands=(PlannedCommand("build", argv),))
-
-
-def _session(opts: BuildImageOptions, stack: ExitStack) -> BuildOptions:
-    """Connects to the engine; finds its builder and the secrets.
-
-    Raises:
-        EngineError: when there is no engine, or its builder lacks a required feature.
-    """
-    try:
-        from gpuenv.image.build.build import BuildOptions
-        from gpuenv.image.engine.container_engine import connect
-    except ImportError as error:
-        remedy = "python -m pip install 'gpuenv[image]'"
-        raise EngineError(f"building needs the image extra of gpuenv: {error}", remedy) from error
-
-    builder, variables = opts.builder.value, own_environment()
-    engine = connect(variables, opts.timeout)
-    stack.callback(engine.close)
-    cli = None
-    if engine.facts.has_buildkit and builder != "classic":
-        # Every docker on PATH: a later one may have the BuildKit plug-in that the first lacks.
-        folders = filter(None, os.environ.get("PATH", os.defpath).split(os.pathsep))
-        programs = dict.fromkeys(str(Path(folder, "docker")) for folder in folders)
-        cli = find_cli([path for path in programs if os.access(path, os.X_OK)], variables, engine.facts.host)
-    if cli is None and builder == "buildkit":
-        message = f"{engine.facts.label}: no docker command with BuildKit is on PATH"
-        raise EngineError(message, "Install docker-buildx, or pass --builder classic.")
-    # The named files, and this machine's index and certificates, only as secrets.
-    secrets = {name: path.resolve() for name, path in opts.secrets.items()}
-    index = None if opts.public_index or "pip" in secrets else pip_configuration(os.environ)
-    if index is not None:
-        secrets["pip"] = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpuenv-image-")), "pip.conf")
-        secrets["pip"].touch(0o600)
-        secrets["pip"].write_text(index, encoding="utf-8")
-    paths = (os.environ.get(name) for name in _CERTIFICATES)
-    certificates = next((Path(path) for path in paths if path and is_file(path)), None)
-    if cli is not None and certificates is not None and "ca" not in secrets:
-        secrets["ca"] = certificates.resolve()
-    if secrets and cli is None:
-        raise EngineError(
-            f"the classic builder would leave the secrets ({', '.join(secrets)}) in the image",
-            "Install docker-buildx for BuildKit; --public-index does without this machine's own index.",
-        )
-    # An engine may support GPUs without reporting it (a hook of the toolkit): try if this machine has GPUs.
-    nodes = Path(opts.driver_root, "dev")
-    has_gpus = (nodes / "nvidiactl").exists() or (nodes / "dxg").exists()
-    return BuildOptions(
-        engine=engine,
-        cli=cli,
-        secrets=secrets,
-        environment=os.environ,
-        gpu_ways=engine.facts.gpu_ways or (("gpus",) if has_gpus else ()),
-        announce=progress,
-        verbose=opts.verbose,
-        fresh=opts.no_cache,
-        push=opts.push,
-        seconds=opts.build_timeout,
-    )

@@ -17,7 +17,7 @@ from gpuenv.matrix.ranges import same_release
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.resolution import CandidateKind
+from gpuenv.model.resolution import CandidateKind, CondaChoice
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.strings import Lines, error_reason, lines_of
 
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
 
 
 def chosen_offers(
-    snapshot: Snapshot, rows: Matrix, wanted: Wanted = (), *, any_numpy: bool = False
+    snapshot: Snapshot, matrix: Matrix, wanted: Wanted = (), *, any_numpy: bool = False
 ) -> tuple[Offer, ...]:
     """What may be installed, in order of preference: what is complete comes before what lacks a toolkit.
 
     Args:
         snapshot: the machine and the target.
-        rows: the matrix.
+        matrix: the matrix.
         wanted: what the user restricts CuPy to.
         any_numpy: whether NumPy may change.
 
     Raises:
         CommandError: when nothing fits; the remedy is another Python if that suffices.
     """
-    found = offers(snapshot, rows, wanted)
+    fitting = offers(snapshot, matrix, wanted)
     if any_numpy:
-        found = tuple(dict.fromkeys((*found, *offers(with_any_numpy(snapshot), rows, wanted))))
-    if found:
-        return tuple(sorted(found, key=lambda offer: not offer.is_complete))
-    resolution = resolve(snapshot, rows)
+        fitting = tuple(dict.fromkeys((*fitting, *offers(with_any_numpy(snapshot), matrix, wanted))))
+    if fitting:
+        return tuple(sorted(fitting, key=lambda offer: not offer.is_complete))
+    resolution = resolve(snapshot, matrix)
     if wanted and resolution.wheel is not None:
         raise _not_wanted(resolution, wanted)
     changes = resolution.next_better.changes if resolution.next_better else ()
@@ -71,10 +71,25 @@ def _not_wanted(resolution: Resolution, wanted: Wanted) -> CommandError:
     return CommandError(ExitCode.NOTHING_FITS, f"no wheel for {names} fits: {reason}", f"This fits: {fitting}")
 
 
-def requirements_of(pins: Sequence[Pin], found: Sequence[Offer]) -> tuple[str, ...]:
+def chosen_conda_packages(resolution: Resolution) -> CondaChoice:
+    """The conda packages that fit best.
+
+    Raises:
+        CommandError: when none fit.
+    """
+    if resolution.conda is None:
+        raise CommandError(
+            ExitCode.NOTHING_FITS,
+            Lines(("no conda package fits: nothing was changed", *lines_of(resolution.explanation))),
+            "Wheels may: gpuenv install --installer uv (or pip), in an environment without conda's CUDA.",
+        )
+    return resolution.conda
+
+
+def chosen_requirements(pins: Sequence[Pin], offered: Sequence[Offer]) -> tuple[str, ...]:
     """The requirements of the offered CuPy that is among these pins."""
     releases = {pin.name: pin.release for pin in pins}
-    choices = (choice for offer in found for choice in offer.choices)
+    choices = (choice for offer in offered for choice in offer.choices)
     chosen = (choice for choice in choices if same_release(releases.get(choice.distribution, ""), choice.version))
     return next((choice.requirements for choice in chosen), ())
 
@@ -95,17 +110,17 @@ def read_lock(path: Path, markers: Mapping[str, str] | None = None) -> tuple[Pin
         raise CommandError(ExitCode.USAGE, f"{path}: {error_reason(error)}", "Create one: gpuenv lock") from error
 
 
-def requirements_of_lock(pins: tuple[Pin, ...], resolution: Resolution, path: Path) -> tuple[str, ...]:
+def lock_requirements(pins: tuple[Pin, ...], resolution: Resolution, path: Path) -> tuple[str, ...]:
     """The requirements of a lock file; announces those that do not fit the machine.
 
     Raises:
         CommandError: when it contains no CuPy, or several.
     """
-    lines = [pin for pin in pins if is_cupy(pin.name)]
-    if len(lines) != 1:
-        found = ", ".join(pin.name for pin in lines) or "none"
+    cupy_pins = [pin for pin in pins if is_cupy(pin.name)]
+    if len(cupy_pins) != 1:
+        found = ", ".join(pin.name for pin in cupy_pins) or "none"
         raise CommandError(ExitCode.USAGE, f"{path}: expected one CuPy, found {found}")
-    (cupy,) = lines
+    (cupy,) = cupy_pins
     rejections = [
         entry
         for entry in resolution.rejected

@@ -1,21 +1,19 @@
-"""Makes executable plans from wheels or conda packages; the doctor and the smoke test verify their installs."""
+"""Executable plans of installs, from wheels or conda packages."""
 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from gpuenv.cli.clock import now
-from gpuenv.cli.command_errors import CommandError, announce, progress
+from gpuenv.cli.command_errors import announce, progress
 from gpuenv.cli.environment_change import ExecutablePlan, PlanFactory
-from gpuenv.cli.gpu_verification import verify_gpu
+from gpuenv.cli.install_offers import chosen_conda_packages
+from gpuenv.cli.install_verification import target_errors, verify_gpu
 from gpuenv.cli.installers import InstallerRequest, conda_run_for, installer_run_for
 from gpuenv.cli.sources import MachineSource, get_snapshot
-from gpuenv.doctor.checks import find_check
-from gpuenv.doctor.diagnose import diagnose
+from gpuenv.clock import now
 from gpuenv.install.conda_transaction import PreparedCondaInstall, execute_conda, prepare_conda, refuse_pixi
 from gpuenv.install.environment import Scheme, read_inventory
 from gpuenv.install.installer_config import Installer
@@ -25,13 +23,9 @@ from gpuenv.install.planner import PreparedInstall, prepare
 from gpuenv.install.transaction import TransactionContext, execute
 from gpuenv.install.verify import DoctorComparison, ImportSettings
 from gpuenv.matrix.offers import Offer
-from gpuenv.matrix.resolve import resolve
 from gpuenv.matrix.tables import Matrix
-from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.finding import Severity
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.strings import Lines, lines_of
 from gpuenv.probe.children import ChildGroup
 
 P = TypeVar("P", PreparedInstall, PreparedCondaInstall)
@@ -71,26 +65,13 @@ def by_wheels(prepare: Callable[[], PreparedInstall], examined: ExaminedMachine)
 
 def by_conda(scheme: Scheme, examined: ExaminedMachine, request: InstallerRequest) -> PlanFactory:
     """Plans with conda packages."""
-    prepare = partial(_prepare_conda, scheme, examined.resolution, request)
+
+    def prepare() -> PreparedCondaInstall:
+        choice = chosen_conda_packages(examined.resolution)
+        refuse_pixi(scheme.prefix, choice)
+        return prepare_conda(scheme, conda_run_for(scheme, request), choice)
+
     return partial(_planned, prepare, execute_conda, examined, external_libraries=False)
-
-
-def _prepare_conda(scheme: Scheme, resolution: Resolution, request: InstallerRequest) -> PreparedCondaInstall:
-    """Plans the install of the resolver's conda specifications.
-
-    Raises:
-        InstallError: when there can be no plan.
-        CommandError: when nothing fits.
-    """
-    choice = resolution.conda
-    if choice is None:
-        raise CommandError(
-            ExitCode.NOTHING_FITS,
-            Lines(("no conda package fits: nothing was changed", *lines_of(resolution.explanation))),
-            "Wheels may: gpuenv install --installer uv (or pip), in an environment without conda's CUDA.",
-        )
-    refuse_pixi(scheme.prefix, choice)
-    return prepare_conda(scheme, conda_run_for(scheme, request), choice)
 
 
 def _planned(
@@ -104,14 +85,14 @@ def _planned(
 
     def errors_now() -> Mapping[str, str]:
         snapshot = get_snapshot(examined.source, examined.matrix)
-        return _errors(snapshot, examined.matrix, external_libraries=external_libraries)
+        return target_errors(snapshot, examined.matrix, external_libraries=external_libraries)
 
     prepared = prepare()
     external_libraries = external_libraries or prepared.plan.needs_toolkit is not None
     executable = prepared.plan.target.executable
 
     def execute_plan(store: Store, clock: Clock) -> InstallOutcome:
-        before = _errors(examined.snapshot, examined.matrix, external_libraries=external_libraries)
+        before = target_errors(examined.snapshot, examined.matrix, external_libraries=external_libraries)
         work = TransactionContext(
             store=store,
             child=ImportSettings(executable, dict(os.environ), max(60.0, examined.source.timeout), ChildGroup()),
@@ -125,19 +106,3 @@ def _planned(
         return execute(prepared, work)
 
     return prepared.plan, execute_plan
-
-
-def _errors(snapshot: Snapshot, matrix: Matrix, *, external_libraries: bool) -> Mapping[str, str]:
-    """The doctor's errors about the target, by code.
-
-    With ``external_libraries``, CUDA's libraries may be missing from it.
-    """
-    found = diagnose(snapshot, matrix, resolve(snapshot, matrix), time.monotonic).findings
-    errors = {}
-    for finding in found:
-        check = find_check(finding.code)
-        if finding.severity is not Severity.ERROR or check is None or not check.concerns_target:
-            continue
-        if not (check.concerns_libraries and external_libraries):
-            errors[finding.code] = finding.title
-    return errors

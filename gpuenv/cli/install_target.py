@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpuenv.cli.command_errors import CommandError, announce, usage_errors
-from gpuenv.cli.sources import MachineSource, own_environment
+from gpuenv.cli.sources import MachineSource, find_target, get_matrix, own_environment, probing
 from gpuenv.install.environment import query_scheme
 from gpuenv.install.exceptions import TargetUnusable
 from gpuenv.install.journal import Store, store_of
@@ -17,18 +17,22 @@ from gpuenv.install.planner import refuse_unusable
 from gpuenv.install.rollback import recover
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.snapshot import Snapshot, SourceState
+from gpuenv.probe.children import ChildGroup
 from gpuenv.probe.interpreters import refuse_foreign
 from gpuenv.probe.jupyter_kernels import kernel_interpreter
-from gpuenv.probe.target import TargetError, find_interpreter
+from gpuenv.probe.target import TargetError
 from gpuenv.probe.transactions import open_transaction
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from gpuenv.cli.installers import InstallerRequest
     from gpuenv.install.environment import Scheme
-    from gpuenv.probe.children import ChildGroup
+    from gpuenv.install.installer_config import Installer
+    from gpuenv.matrix.tables import Matrix
 
 
-def target_of(python: str | None, kernel: str | None) -> str | None:
+def select_target(python: str | None, kernel: str | None) -> str | None:
     """The target of ``--python`` or ``--kernel``.
 
     Raises:
@@ -42,14 +46,13 @@ def target_of(python: str | None, kernel: str | None) -> str | None:
         return kernel_interpreter(kernel, os.environ)
 
 
-def interpreter_of(source: MachineSource) -> str:
-    """The interpreter of a target that an installer works for.
+def require_interpreter(source: MachineSource) -> str:
+    """The interpreter of the target, which an installer may use.
 
     Raises:
         CommandError: when no Python is found, or the installer of root would run code of another user, or change it.
     """
-    with usage_errors(TargetError):
-        found = find_interpreter(source.python, os.environ)
+    found = find_target(source.python)
     if found is None:
         raise CommandError(ExitCode.TARGET_UNUSABLE, "there is no Python on PATH", "name one with --python")
     with usage_errors(TargetError):
@@ -67,13 +70,12 @@ def find_store(interpreter: str, seconds: float) -> Store:
     return store_of(interpreter) or Store(Path(query_scheme(interpreter, os.environ, deadline).root))
 
 
-def refuse_interrupted(interpreter: str, store: Store | None = None) -> None:
+def refuse_interrupted(store: Store | None) -> None:
     """Refuses to plan on the half-changed state that an interrupted install left.
 
     Raises:
         TargetUnusable: when an install or a rollback was interrupted.
     """
-    store = store or store_of(interpreter)
     try:
         found = open_transaction(store.folder) if store is not None and store.folder.is_dir() else None
     except OSError as error:
@@ -85,9 +87,7 @@ def refuse_interrupted(interpreter: str, store: Store | None = None) -> None:
         )
 
 
-def recover_interrupted(
-    interpreter: str, store: Store | None, *, locked: bool = False, offline: bool
-) -> tuple[str, ...]:
+def recover_interrupted(store: Store | None, *, locked: bool = False, offline: bool) -> tuple[str, ...]:
     """Rolls back interrupted installs, even if the interpreter is gone; returns their numbers.
 
     ``locked`` is whether the caller holds the lock of the environment.
@@ -95,7 +95,6 @@ def recover_interrupted(
     Raises:
         InstallError: when one cannot be rolled back.
     """
-    store = store or store_of(interpreter)
     if store is None:
         return ()
     with nullcontext() if locked else store.locked():
@@ -133,6 +132,41 @@ def changeable_scheme(
     return scheme
 
 
+class InstallTarget(NamedTuple):
+    """The target's folders, and its installer of wheels, which is selected while the machine is probed."""
+
+    scheme: Scheme
+    installer_future: Future[Installer | None]
+
+
+def examine_target(
+    interpreter: str, source: MachineSource, matrix: Path | None, request: InstallerRequest
+) -> tuple[InstallTarget, Snapshot, Matrix]:
+    """Probes the machine and the target, and meanwhile selects the installer of wheels.
+
+    Raises:
+        InstallError: when the target may not be installed into.
+        CommandError: when it does not answer, or there is no matrix.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    from gpuenv.cli.installers import installer_for, takes_conda
+
+    # The children first: they are forked before any thread starts. An interrupt waits for none of them.
+    with ThreadPoolExecutor(1) as pool, closing(ChildGroup()) as group, probing(source) as finish:
+
+        def choose() -> Installer | None:
+            scheme = scheme_future.result()
+            return None if takes_conda(scheme, request) else installer_for(scheme, request)
+
+        scheme_future = pool.submit(changeable_scheme, interpreter, source, request, group)
+        installer_future = pool.submit(choose)
+        rows = get_matrix(matrix)
+        snapshot = finish(rows)
+        require_target(snapshot)
+        return InstallTarget(scheme_future.result(), installer_future), snapshot, rows
+
+
 def scheme_of_target(source: MachineSource, snapshot: Snapshot) -> Scheme:
     """The folders of the target that a plan or a lock is for.
 
@@ -140,7 +174,7 @@ def scheme_of_target(source: MachineSource, snapshot: Snapshot) -> Scheme:
         InstallError: when an install was interrupted in it.
         CommandError: when there is no target, or it does not answer.
     """
-    interpreter = interpreter_of(source)
-    refuse_interrupted(interpreter)
+    interpreter = require_interpreter(source)
+    refuse_interrupted(store_of(interpreter))
     require_target(snapshot)
     return query_scheme(interpreter, os.environ, time.monotonic() + source.timeout)

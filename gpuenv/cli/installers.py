@@ -27,8 +27,8 @@ class InstallerRequest(NamedTuple):
 
     installer: InstallerName
     offline: bool
-    break_system_packages: bool  # allow changes to an externally managed Python
     seconds: float  # time limit of the installer
+    break_system_packages: bool = False  # allow changes to an externally managed Python
     find_links: str | None = None  # a folder that is the only source of wheels
 
 

@@ -6,7 +6,6 @@ import hashlib
 import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,20 +16,19 @@ from gpuenv.cli.refresh_context import IndexClient, new_context
 from gpuenv.cli.sources import STALE, get_matrix, matrix_path
 from gpuenv.data import DATA, data_path
 from gpuenv.files import make_private_folder, others_reach, user_matrix
-from gpuenv.matrix.canonical import comments_in, matrix_text
-from gpuenv.matrix.csv_tables import SOURCES, sources_text
-from gpuenv.matrix.load import read_values, to_matrix
-from gpuenv.matrix.tables import Matrix, SourceKind
+from gpuenv.matrix.csv_tables import SOURCES
+from gpuenv.matrix.tables import Matrix
 from gpuenv.matrix.validate import MatrixError
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import Lines
 from gpuenv.refresh.additions import UnknownRowError, find_additions
 from gpuenv.refresh.binaries import MeasureError
 from gpuenv.refresh.changed_answers import ChangedAnswer, ChangedMachine, changed_answers, changed_machines
+from gpuenv.refresh.matrix_files import updated_files
 from gpuenv.refresh.package_index import MetadataError, PackageIndexError
 from gpuenv.refresh.releases import CapsError
-from gpuenv.refresh.row_edits import Additions, MatrixLayoutError, add_to
-from gpuenv.refresh.summary import Summary, change_lines
+from gpuenv.refresh.row_edits import Additions, MatrixLayoutError
+from gpuenv.refresh.summary import Summary, change_lines, outdated_lines
 
 
 def refresh_matrix(
@@ -72,7 +70,7 @@ def refresh_matrix(
         tuple(change_lines(additions)),
         answers,
         machines,
-        tuple(_outdated(after, context.today)),
+        tuple(outdated_lines(after, context.today, STALE)),
         tuple(str(row.cuda) for row in after.cuda_minors if row.linux is None),
         outcome,
     )
@@ -144,40 +142,12 @@ def _target() -> Path:
 
 
 def _updated(source: Path, target: Path, additions: Additions, today: str) -> tuple[dict[Path, str], Matrix]:
-    """The files to write in order, and the new matrix, validated before it replaces the old one.
-
-    In a checkout, the sources that are measured binaries are in a CSV file.
-    """
-    text = source.read_text(encoding="utf-8")
-    values, lines = read_values(text, str(source))
-    comments = comments_in(text, values, lines)
-    texts = {}
+    """The files to write in order, and the new matrix, validated before it replaces the old one."""
     try:
-        add_to(values, additions, today)
-        matrix = to_matrix(values, str(source), {})
-        if is_in_checkout(target):
-            for row in additions.rows:
-                del values["sources"][row.key]
-            in_csv = {key: row for key, row in matrix.sources.items() if key not in values["sources"]}
-            texts[DATA / SOURCES] = sources_text(in_csv)
-        texts[target] = matrix_text(matrix, values, comments)
+        return updated_files(source, target, additions, today, DATA / SOURCES if is_in_checkout(target) else None)
     except MatrixLayoutError as error:
         raise CommandError(ExitCode.MATRIX_INVALID, f"{source}: {error}; it is unchanged") from error
     except MatrixError as error:
         faults = (f"  {fault}" for fault in error.faults)
         message = Lines(("with the new rows the matrix would be invalid:", *faults))
         raise CommandError(ExitCode.MATRIX_INVALID, message) from error
-    return texts, matrix
-
-
-def _outdated(matrix: Matrix, today: str) -> Iterator[str]:
-    """Lists outdated documents behind rows: these are not refreshed, so a person has to read them again."""
-    now = date.fromisoformat(today)
-    old = [
-        f"  {name}: {source.citation} (read {source.seen})"
-        for name, source in matrix.sources.items()
-        if source.kind is SourceKind.DOCUMENT and (now - date.fromisoformat(source.seen)).days > STALE
-    ]
-    if old:
-        yield f"Documents that were read more than {STALE} days ago; read them again:"
-        yield from old

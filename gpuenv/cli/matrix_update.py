@@ -15,10 +15,10 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from gpuenv import files
-from gpuenv.cli.clock import days_since
 from gpuenv.cli.command_errors import CommandError, announce, with_state
 from gpuenv.cli.download import DownloadError, NotFoundError, download
 from gpuenv.cli.sources import get_matrix, matrix_path, read_snapshot
+from gpuenv.clock import days_since
 from gpuenv.data import data_path
 from gpuenv.matrix.load import MAX_BYTES, is_json, read
 from gpuenv.matrix.tables import Matrix
@@ -38,7 +38,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 _BSD_DIGEST = re.compile(r"SHA256 \((.+)\) = ([0-9A-Fa-f]{64})")
 _MAX_DIGEST_FILE = 65536
 _INVALID = "the published matrix is invalid; the one in use is unchanged:"
-_WAYS = Lines(
+_HOW_TO_NAME_A_SOURCE = Lines(
     (
         "name an address, a file, or a folder with matrix.json and matrix.json.sha256:",
         "  gpuenv matrix update https://HOST/matrix.json",
@@ -74,7 +74,9 @@ def update_matrix(
             one in use, or cannot be written; the matrix in use is then unchanged.
     """
     if not source:
-        raise CommandError(ExitCode.USAGE, "no published matrix is named; gpuenv has no address of its own", _WAYS)
+        raise CommandError(
+            ExitCode.USAGE, "no published matrix is named; gpuenv has no address of its own", _HOW_TO_NAME_A_SOURCE
+        )
     if not timeout > 0:  # nan passes the minimum and the maximum
         raise CommandError(ExitCode.USAGE, f"--timeout {timeout}: expected seconds, such as 30")
     expected = None if digest is None else _given_digest(digest)
@@ -185,7 +187,7 @@ def _check_address(source: str, scheme: str, *, is_verified: bool) -> None:
         remedy = "special characters of a password are written with %, as %2F for a slash"
         raise CommandError(ExitCode.USAGE, message, remedy) from error
     if scheme not in ("https", "http") or not host:
-        raise CommandError(ExitCode.USAGE, f"{hide_credentials(source)} is no https address", _WAYS)
+        raise CommandError(ExitCode.USAGE, f"{hide_credentials(source)} is no https address", _HOW_TO_NAME_A_SOURCE)
     if not PurePosixPath(parts.path).name:
         raise CommandError(
             ExitCode.USAGE, f"{hide_credentials(source)} names no file", "append its name, such as matrix.json"

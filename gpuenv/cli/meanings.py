@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from gpuenv.model.strings import did_you_mean
+
 if TYPE_CHECKING:
     from gpuenv.doctor.registry import DocumentedCheck
     from gpuenv.model.documents import Meaning
@@ -41,7 +43,7 @@ def find_plugin_entry(code: str, seconds: float) -> Entry | None:
 
     if not is_code(code.upper()):
         return None
-    from gpuenv.cli.diagnosis import plugins
+    from gpuenv.cli.check_codes import plugins
     from gpuenv.plugins.runner import MOST_SECONDS, describe
     from gpuenv.report.catalogue import plugin_lines, plugin_meaning
 
@@ -55,14 +57,12 @@ def find_plugin_entry(code: str, seconds: float) -> Entry | None:
     )
 
 
-def similar_names(name: str) -> list[str]:
-    """The codes and causes with a similar spelling."""
-    import difflib
-
+def suggest_names(name: str) -> str:
+    """``did you mean no-driver?``, with codes and causes of a similar spelling; empty without any."""
     from gpuenv.model.causes import Cause
 
     names = [*(cause.value for cause in Cause), *(check.code for check in _documented_checks())]
-    return difflib.get_close_matches(name.lower(), names, 3) or difflib.get_close_matches(name.upper(), names, 3)
+    return did_you_mean(name, names, most=3)
 
 
 def _documented_checks() -> Sequence[DocumentedCheck]:

@@ -130,6 +130,10 @@ SnapshotFile = Annotated[
     Optional[Path],
     typer.Option("--snapshot", metavar="FILE", help="Use a recorded machine instead of this one."),
 ]
+SnapshotFiles = Annotated[
+    Optional[list[Path]],
+    typer.Option("--snapshot", metavar="FILE", help="Use a recorded machine instead of this one. Repeatable."),
+]
 Assume = Annotated[
     Optional[list[str]],
     typer.Option(

@@ -7,22 +7,22 @@ import importlib
 import json
 import os
 import platform
-import re
 import shutil
 import sys
-import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpuenv.cli.clock import days_since
 from gpuenv.cli.command_errors import CommandError, OutputClosed, announce, complain, drop_stdout
+from gpuenv.cli.line_wrapping import wrap_line
+from gpuenv.clock import days_since
 from gpuenv.files import LARGEST_DOCUMENT, is_folder, read_regular
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.strings import error_reason, sanitize_line
+from gpuenv.model.strings import did_you_mean, error_reason, sanitize_line
 
 if TYPE_CHECKING:
+    from gpuenv.model.snapshot import Snapshot
     from gpuenv.report.html import EarlierRun
     from gpuenv.report.redact import Identity
     from gpuenv.report.report import Report
@@ -34,8 +34,6 @@ REPORT_FORMATS = (*FORMATS, "summary")  # the last one is not the whole report
 RECORD_FORMATS = ("text", "json")  # formats of any record; redacted while they are written
 _SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 _MAX_HISTORY = 200  # reports
-_NARROW_HANG = 4
-_PAD = "\0"  # control character that no line contains
 _STYLES = {
     "heading": "bold",
     "good": "bold green",
@@ -100,12 +98,7 @@ def emit_lines(lines: Iterable[TextLine], output: Path | None, *, color: bool, r
 
 def _to_terminal(lines: Iterable[TextLine], *, color: bool) -> None:
     width = max(40, shutil.get_terminal_size((80, 24)).columns)
-    padded = (line._replace(text=_padded(line.text)) for line in lines)
-    wrapped = [
-        (sanitize_line(_encodable(part.replace(_PAD, ""))), line.style.value)
-        for line in padded
-        for part in _wrap(line, width)
-    ]
+    wrapped = [(sanitize_line(_encodable(part)), line.style.value) for line in lines for part in wrap_line(line, width)]
     if not color:
         write_stdout("".join(part + "\n" for part, _ in wrapped))
         return
@@ -117,50 +110,10 @@ def _to_terminal(lines: Iterable[TextLine], *, color: bool) -> None:
         console.print(Text(part, style=_STYLES.get(style, "")))
 
 
-def _padded(text: str) -> str:
-    """The text with a filler after each wide character, so that its length is its width."""
-    if text.isascii():
-        return text
-    from unicodedata import east_asian_width
-
-    return "".join(letter + _PAD if east_asian_width(letter) in "WF" else letter for letter in text)
-
-
 def _encodable(text: str) -> str:
     """The text with escapes for characters that standard output cannot encode."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
-
-
-def _wrap(line: TextLine, width: int) -> list[str]:
-    """Wraps a line at spaces; a command is continued with backslashes, so that it can be copied.
-
-    A hanging indent of more than half of the width is reduced.
-    """
-    if line.style.value == "command":
-        return _continued(line, width)
-    return textwrap.wrap(
-        line.text,
-        width,
-        subsequent_indent=" " * (line.hang if line.hang <= width // 2 else _NARROW_HANG),
-        break_long_words=False,
-        break_on_hyphens=False,
-        replace_whitespace=False,
-        drop_whitespace=True,
-    ) or [""]
-
-
-def _continued(line: TextLine, width: int) -> list[str]:
-    """A command over several lines with backslashes; never breaks a quoted argument."""
-    arguments = re.findall(r"""(?:'[^']*'|"[^"]*"|\S)+""", line.text)  # an apostrophe is quoted as '"'"'
-    indent = line.text[: len(line.text) - len(line.text.lstrip())]
-    rows = [indent + arguments[0]]
-    for argument in arguments[1:]:
-        if len(rows[-1]) + len(argument) + len(" ") + len(" \\") <= width or rows[-1].strip() == "$":
-            rows[-1] += f" {argument}"
-        else:
-            rows.append(" " * line.hang + argument)
-    return [f"{row} \\" for row in rows[:-1]] + rows[-1:]
 
 
 def write_result(text: str, output: Path | None, *, shared: bool = False, own: str = "") -> None:
@@ -202,6 +155,13 @@ def write_stderr(lines: Iterable[TextLine]) -> None:
     """Writes lines to standard error."""
     for line in lines:
         complain(line.text.rstrip())
+
+
+def show_phases(snapshot: Snapshot) -> None:
+    """Prints timings of the probes to standard error."""
+    from gpuenv.report.snapshot_text import phase_lines
+
+    write_stderr(phase_lines(snapshot))
 
 
 def write_file(path: Path, text: str, *, shared: bool = False) -> None:
@@ -251,15 +211,18 @@ class RenderOptions(NamedTuple):
 
     verbose: bool
     color: bool
-    redact: bool
+    redacted: bool
     history: tuple[EarlierRun, ...] = ()  # the oldest first
-    of_the_tests: bool = False  # text and JSON contain only the result of the GPU tests
+    tests_only: bool = False  # text and JSON contain only the result of the GPU tests
 
 
 def read_formats(
     texts: Sequence[str] | None, output: Path | None, names: Sequence[str] = REPORT_FORMATS
 ) -> tuple[OutputSpec, ...]:
     """Parses ``--format``; text goes to standard output (or to ``-o``, ``output``) unless another format does.
+
+    Returns:
+        The formats in the order in which to write them: files first.
 
     Raises:
         CommandError: for a format that is not in ``names``, or two formats for one destination.
@@ -274,7 +237,7 @@ def read_formats(
         raise CommandError(
             ExitCode.USAGE, f"--format: two formats for {duplicate}", "name a file: --format FORMAT=FILE"
         )
-    return placed
+    return tuple(sorted(placed, key=lambda entry: entry.path is None))
 
 
 def check_paths(paths: Iterable[Path | None]) -> None:
@@ -290,10 +253,7 @@ def _parse_format(text: str, names: Sequence[str]) -> OutputSpec:
     name, equals, path = text.partition("=")
     known = f"one of {', '.join(names)}"
     if name not in names:
-        import difflib
-
-        matches = difflib.get_close_matches(name.lower(), names, 1)
-        hint = f"; did you mean {matches[0]}?" if matches else ""
+        hint = did_you_mean(name, names, before="; ")
         raise CommandError(ExitCode.USAGE, f"--format {text}: unknown format {name!r}{hint}", known)
     if equals and not path:
         raise CommandError(ExitCode.USAGE, f"--format {text}: expected FORMAT=FILE", known)
@@ -301,7 +261,7 @@ def _parse_format(text: str, names: Sequence[str]) -> OutputSpec:
 
 
 def emit_report(report: Report, specs: Sequence[OutputSpec], render_options: RenderOptions) -> None:
-    """Writes every format, files first.
+    """Writes every format.
 
     Raises:
         CommandError: when one cannot be written, after writing the others.
@@ -313,10 +273,10 @@ def emit_report(report: Report, specs: Sequence[OutputSpec], render_options: Ren
         from gpuenv.report.redact import sanitize_report
 
         hidden = identity()._replace(hosts=(), uuids=False) if for_the_site else identity()
-        return sanitize_report(report, hidden if render_options.redact else None)
+        return sanitize_report(report, hidden if render_options.redacted else None)
 
     first_error: CommandError | None = None
-    for entry in sorted(specs, key=lambda entry: entry.path is None):
+    for entry in specs:
         try:
             shown = report if entry.form in RECORD_FORMATS else redacted(for_the_site=entry.form == "prometheus")
             _emit(shown, entry, render_options)
@@ -327,22 +287,17 @@ def emit_report(report: Report, specs: Sequence[OutputSpec], render_options: Ren
 
 
 def emit_record(
-    value: object,
-    lines: Callable[[], Iterable[TextLine]],
-    specs: Sequence[OutputSpec],
-    *,
-    color: bool,
-    redact: bool = False,
+    value: object, lines: Callable[[], Iterable[TextLine]], specs: Sequence[OutputSpec], *, color: bool
 ) -> None:
-    """Writes a record in ``RECORD_FORMATS``, files first."""
-    for entry in sorted(specs, key=lambda entry: entry.path is None):
-        Output(entry.path, entry.form == "json", color, redact).emit(value, lines)
+    """Writes a record that has no identities, in ``RECORD_FORMATS``."""
+    for entry in specs:
+        Output(entry.path, entry.form == "json", color, redacted=False).emit(value, lines)
 
 
 def _emit(report: Report, spec: OutputSpec, render_options: RenderOptions) -> None:
-    smoke = report.smoke if render_options.of_the_tests else None
+    smoke = report.smoke if render_options.tests_only else None
     if spec.form == "json":
-        emit_json(smoke if render_options.of_the_tests else report, spec.path, redacted=render_options.redact)
+        emit_json(smoke if render_options.tests_only else report, spec.path, redacted=render_options.redacted)
     elif spec.form == "text":
         from gpuenv.report.smoke_text import smoke_lines
         from gpuenv.report.text import report_lines
@@ -352,7 +307,7 @@ def _emit(report: Report, spec: OutputSpec, render_options: RenderOptions) -> No
             if smoke
             else report_lines(report, verbose=render_options.verbose, matrix_age=days_since(report.matrix_revision))
         )
-        emit_lines(lines, spec.path, color=render_options.color, redacted=render_options.redact)
+        emit_lines(lines, spec.path, color=render_options.color, redacted=render_options.redacted)
     elif spec.form == "html":
         from gpuenv.report.html import html_text
 

@@ -9,10 +9,10 @@ from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
 
-from gpuenv.cli.clock import today
 from gpuenv.cli.command_errors import CommandError, announce, announce_once
-from gpuenv.cli.progress_bar import ProgressBar
+from gpuenv.cli.refresh_progress import ProgressBar
 from gpuenv.cli.sources import own_environment
+from gpuenv.clock import today
 from gpuenv.files import own_folder, user_cache
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.exit_codes import ExitCode

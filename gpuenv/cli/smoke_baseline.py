@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -17,7 +18,7 @@ from gpuenv.model.smoke import SCHEMA, Compared, SmokeResult
 from gpuenv.model.strings import error_reason
 from gpuenv.report.redact import pseudonym
 from gpuenv.smoke.baseline import Peaks, compare, compare_with_minimums
-from gpuenv.smoke.tasks import SmokeOptions
+from gpuenv.smoke.tasks import MinimumRate
 
 
 def read_baseline(path: Path | None) -> SmokeResult | None:
@@ -46,12 +47,12 @@ def read_baseline(path: Path | None) -> SmokeResult | None:
 def compared(
     result: SmokeResult,
     baseline: SmokeResult | None,
-    order: SmokeOptions | None = None,
+    minimums: Sequence[MinimumRate] = (),
     peaks: Peaks = MappingProxyType({}),
 ) -> SmokeResult:
-    """The result compared with an earlier one, whose GPUs may be pseudonyms, and with the minimums of the options."""
+    """The result compared with an earlier one, whose GPUs may be pseudonyms, and with minimum rates."""
     found: tuple[Compared, ...] = ()
-    why: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
     if baseline is not None:
         known = {pseudonym(gpu.uuid): gpu.uuid for gpu in result.gpus if gpu.uuid}
         baseline = baseline._replace(
@@ -61,18 +62,18 @@ def compared(
         found = compare(result, baseline)
         if not found:
             ours, theirs = (sorted({gpu.name or "unknown" for gpu in entry.gpus}) for entry in (result, baseline))
-            why = (f"nothing to compare: the baseline is of {', '.join(theirs)}, this run of {', '.join(ours)}",)
+            reasons = (f"nothing to compare: the baseline is of {', '.join(theirs)}, this run of {', '.join(ours)}",)
             if set(ours) & set(theirs):
-                why = ("nothing to compare: this run and the baseline have no measurement in common; see --level",)
-    if order is not None and order.minimums:
-        below, unknown = compare_with_minimums(order.minimums, result, baseline, peaks)
-        why += unknown + tuple(shortfall_text(entry) for entry in below if entry.worse)
+                reasons = ("nothing to compare: this run and the baseline have no measurement in common; see --level",)
+    if minimums:
+        below, unknown = compare_with_minimums(minimums, result, baseline, peaks)
+        reasons += unknown + tuple(shortfall_text(entry) for entry in below if entry.worse)
         found = below + found
-    return rejected(result._replace(compared=found + result.compared), why)
+    return rejected(result._replace(compared=found + result.compared), reasons)
 
 
-def rejected(result: SmokeResult, why: tuple[str, ...]) -> SmokeResult:
+def rejected(result: SmokeResult, reasons: tuple[str, ...]) -> SmokeResult:
     """The result with reasons for which it is not accepted; an exit code other than 0 stays."""
-    if not why:
+    if not reasons:
         return result
-    return result._replace(rejected=result.rejected + why, exit_code=result.exit_code or int(ExitCode.SMOKE_FAILED))
+    return result._replace(rejected=result.rejected + reasons, exit_code=result.exit_code or int(ExitCode.SMOKE_FAILED))

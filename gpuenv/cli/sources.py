@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpuenv import files
-from gpuenv.cli.clock import now, today
 from gpuenv.cli.command_errors import CommandError, announce, announce_once, progress, usage_errors
+from gpuenv.clock import now, today
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import Lines, decode_text, error_reason, parse_integer, pattern
+from gpuenv.probe.request import DEFAULT_TIMEOUT, ProbeRequest
 
 if TYPE_CHECKING:
     from gpuenv.matrix.tables import Matrix
@@ -27,12 +28,12 @@ _DAY = pattern(r"\d{4}-\d\d-\d\d")  # dates compare as texts
 class MachineSource(NamedTuple):
     """The machine that the shared options select: this one, a recorded or pasted one, or only assumptions."""
 
-    python: str | None
-    snapshot: Path | None
-    assume: Sequence[str]
-    no_probe: bool
-    timeout: float
-    driver_root: str
+    python: str | None = None
+    snapshot: Path | None = None
+    assume: Sequence[str] = ()
+    no_probe: bool = False
+    timeout: float = DEFAULT_TIMEOUT
+    driver_root: str = "/"
     deep: bool = False
     paste: Path | None = None
     host_only: bool = False
@@ -43,11 +44,11 @@ class MachineSource(NamedTuple):
         return self.python if self.snapshot is None and self.paste is None else None
 
 
-def matrix_path(path: Path | None, notify: Callable[[str], None] = announce_once) -> Path:
+def matrix_path(path: Path | None) -> Path:
     """The file of the matrix in use."""
     from gpuenv.matrix.selection import find_matrix
 
-    return find_matrix(path, os.environ, notify).path
+    return find_matrix(path, os.environ, announce_once).path
 
 
 def own_environment() -> dict[str, str]:
@@ -138,7 +139,7 @@ def probing(source: MachineSource) -> Iterator[Callable[[Matrix | None], Snapsho
         yield finish
 
 
-def get_both(source: MachineSource, path: Path | None) -> tuple[Snapshot, Matrix]:
+def get_machine_and_matrix(source: MachineSource, path: Path | None) -> tuple[Snapshot, Matrix]:
     """The machine and the matrix, which is read while the machine is probed.
 
     Raises:
@@ -155,7 +156,9 @@ def get_snapshot(source: MachineSource, matrix: Matrix | None) -> Snapshot:
         return finish(matrix)
 
 
-def get_all(source: MachineSource, files: Iterable[Path], path: Path | None) -> tuple[dict[str, Snapshot], Matrix]:
+def get_machines_and_matrix(
+    source: MachineSource, files: Iterable[Path], path: Path | None
+) -> tuple[dict[str, Snapshot], Matrix]:
     """Several recorded machines by the names of their files, and the matrix."""
     with ExitStack() as stack:
         finishers = {str(file): stack.enter_context(probing(source._replace(snapshot=file))) for file in files}
@@ -184,11 +187,10 @@ def _begin(source: MachineSource, stack: ExitStack) -> Callable[[Matrix | None],
     if source.no_probe:
         from gpuenv.model.snapshot import Snapshot
 
-        check_target(source.python)
+        find_target(source.python)
         if source.python is not None:
             announce("--python is ignored: --no-probe does not probe this machine")
         return lambda _: Snapshot()
-    from gpuenv.probe.request import ProbeRequest
     from gpuenv.probe.session import ProbeSession
     from gpuenv.probe.target import TargetError
 
@@ -208,12 +210,16 @@ def _begin(source: MachineSource, stack: ExitStack) -> Callable[[Matrix | None],
     return lambda _: session.finish(progress)
 
 
-def check_target(python: str | None) -> None:
-    """Raises a usage error if the target is not an environment, though it is not probed."""
+def find_target(python: str | None) -> str | None:
+    """The interpreter of the target that ``--python`` selects; None if no Python is found.
+
+    Raises:
+        CommandError: when the value is no environment.
+    """
     from gpuenv.probe.target import TargetError, find_interpreter
 
     with usage_errors(TargetError):
-        find_interpreter(python, os.environ)
+        return find_interpreter(python, os.environ)
 
 
 def read_at_most(path: Path, limit: int, kind: str) -> str:
@@ -298,14 +304,14 @@ def usage_errors_first(check: Callable[[], object]) -> Iterator[None]:
         raise
 
 
-def validate_options(source: MachineSource, matrix: Path | None = None) -> None:
+def validate_options(source: MachineSource, matrix: Path | None) -> None:
     """Validates options that the command does not use, without probing: invalid values are still usage errors.
 
     Raises:
         CommandError: at the first invalid or unreadable value; the matrix comes last.
     """
     if source.snapshot is None:  # a snapshot has its own target
-        check_target(source.python)
+        find_target(source.python)
     if source.paste is not None:
         return  # it may be standard input, which can be read only once
     without_target = source._replace(python=None, no_probe=source.no_probe or source.snapshot is None)

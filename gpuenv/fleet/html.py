@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from gpuenv.fleet.node_sets import fold_nodes
 from gpuenv.fleet.text import difference_text, service_lines, status_text
 from gpuenv.model.documents import Fleet, FleetFinding, FleetGroup
-from gpuenv.report.html import badge, code, escaped, page, section, table
+from gpuenv.report.html_page import badge, code, escaped, page, section, table
 from gpuenv.report.text_line import Style, counted
 
 _TONES = {"fit": "good", "degraded": "warn", "unfit": "bad", "unknown": "warn"}

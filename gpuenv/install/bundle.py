@@ -26,7 +26,7 @@ from gpuenv.install.backends.base import complaint, succeeded
 from gpuenv.install.backends.pip import Pip
 from gpuenv.install.backends.uv import Uv
 from gpuenv.install.environment import Scheme, hex_digest
-from gpuenv.install.exceptions import InstallError, InstallFailed, TargetUnusable, Unreadable
+from gpuenv.install.exceptions import InstallError, InstallFailed, NothingFits, TargetUnusable, Unreadable
 from gpuenv.install.installer_config import InstallerRun, select_installer
 from gpuenv.install.lockfile import parse_lock
 from gpuenv.install.plan import Pin
@@ -132,6 +132,24 @@ def open_bundle(path: Path, scratch: Path) -> Bundle:
         return Bundle(manifest, folder / WHEELS, tuple(sized))
     except (OSError, tarfile.TarError, RecursionError, ValueError) as error:
         raise InstallError(f"{path}: {error_reason(error)}", "Create it again: gpuenv bundle") from error
+
+
+def open_bundle_for(scheme: Scheme, path: Path, scratch: Path) -> Bundle:
+    """Verifies a bundle as ``open_bundle`` does, and that it is for this target.
+
+    Raises:
+        NothingFits: when it is for another Python or platform.
+        InstallError: when something does not match.
+    """
+    bundle = open_bundle(path, scratch)
+    manifest = bundle.manifest
+    if (manifest.python, manifest.platform) != (scheme.minor, scheme.platform):
+        raise NothingFits(
+            f"{path} is for Python {manifest.python} on {manifest.platform}, "
+            f"and the target is Python {scheme.minor} on {scheme.platform}",
+            "Create one on a machine like this: gpuenv bundle",
+        )
+    return bundle
 
 
 def _unpacked(archive: Path, scratch: Path) -> BundleManifest:

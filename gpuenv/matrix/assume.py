@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
@@ -29,7 +28,7 @@ from gpuenv.model.snapshot import (
     architecture,
     operating_system,
 )
-from gpuenv.model.strings import parse_integer, parse_size
+from gpuenv.model.strings import did_you_mean, parse_integer, parse_size
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 
 _NONE = "none"
@@ -124,8 +123,7 @@ def _assume_one(snapshot: Snapshot, key: str, value: str, matrix: Matrix) -> Sna
     if key in keys:
         return keys[key](snapshot, value)
     known = ("gpu", *keys, "env.NAME", "package.NAME")
-    similar = difflib.get_close_matches(key, known, 1)
-    raise AssumeError(f"unknown key{f'; did you mean {similar[0]}?' if similar else ''} (one of {', '.join(known)})")
+    raise AssumeError(f"unknown key{did_you_mean(key, known, before='; ')} (one of {', '.join(known)})")
 
 
 def _assume_host(field: str, read: Callable[[str], object]) -> Callable[[Snapshot, str], Snapshot]:

@@ -19,7 +19,7 @@ from gpuenv.files import TooLargeError, read_at_most
 from gpuenv.matrix.csv_tables import CsvTableError, file_names, read_tables
 from gpuenv.matrix.tables import SCHEMA, Matrix
 from gpuenv.matrix.validate import MatrixError, faults
-from gpuenv.model.codec import DecodeError, decode, encode, is_record
+from gpuenv.model.codec import DecodeError, Form, decode, encode, is_record
 from gpuenv.model.json_lines import line_of
 from gpuenv.model.strings import decode_text
 
@@ -175,10 +175,11 @@ def to_matrix(values: Mapping[str, Any], name: str, lines: Mapping[str, int], *,
     if isinstance(sources, dict):
         data["sources"] = {**tables.values["sources"], **sources}
     places = {**tables.lines, **{path: (name, line) for path, line in lines.items()}}
+    form = Form.TEXTS if texts else Form.WRITTEN
     try:
-        matrix = decode(Matrix, data, written=True, texts=texts)
+        matrix = decode(Matrix, data, form)
     except DecodeError as error:
-        found = list(dict.fromkeys(_form_faults(Matrix, data, "", texts=texts)))[:_MAX_FAULTS] or [str(error)]
+        found = list(dict.fromkeys(_form_faults(Matrix, data, "", form)))[:_MAX_FAULTS] or [str(error)]
         raise MatrixError([_located(name, places, text.split(":", 1)[0], text) for text in found]) from error
     contradictions = [_located(name, places, fault.path, f"{fault.path}: {fault.text}") for fault in faults(matrix)]
     if contradictions:
@@ -186,15 +187,15 @@ def to_matrix(values: Mapping[str, Any], name: str, lines: Mapping[str, int], *,
     return matrix
 
 
-def _form_faults(kind: Any, data: object, path: str, *, texts: bool) -> Iterator[str]:  # noqa: ANN401 - a type hint
+def _form_faults(kind: Any, data: object, path: str, form: Form) -> Iterator[str]:  # noqa: ANN401 - a type hint
     """Yields every malformed part of a record; reads each part separately, the innermost first."""
     parts = _parts(kind, data)
-    found = [text for key, hint, value in parts for text in _form_faults(hint, value, path + key, texts=texts)]
+    found = [text for key, hint, value in parts for text in _form_faults(hint, value, path + key, form)]
     if found:
         yield from found
         return
     try:
-        decode(kind, data, written=True, texts=texts)
+        decode(kind, data, form)
     except DecodeError as error:
         dot = "." if error.path and not error.path.startswith("[") else ""
         yield f"{path}{dot}{error.path}: {error.problem}".lstrip(".: ")

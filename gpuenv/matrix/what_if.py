@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -30,6 +29,7 @@ from gpuenv.model.documents import (
 )
 from gpuenv.model.resolution import Candidate, CandidateKind, Change, Rejection
 from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.strings import did_you_mean
 
 MAX_ROWS = 1000
 K = TypeVar("K")
@@ -156,8 +156,7 @@ def _find_candidate(name: str, entries: list[_JudgedCandidate]) -> _JudgedCandid
     named = [entry for entry in entries if _is_named(entry.candidate, full)]
     if not named:
         known = list(dict.fromkeys(entry.candidate.name for entry in entries))
-        similar = difflib.get_close_matches(full, known, 1)
-        hint = f"; did you mean {similar[0]}?" if similar else ""
+        hint = did_you_mean(full, known, before="; ")
         raise UnknownCandidateError(f"--why-not {name}: unknown candidate{hint} (one of {', '.join(known)})")
     matching = [
         entry

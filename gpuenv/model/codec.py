@@ -59,32 +59,25 @@ def to_json(record: object) -> str:
     return json.dumps(encode(record), indent=2, ensure_ascii=False, allow_nan=False)
 
 
-def decode(kind: type[R], data: object, *, written: bool = False, texts: bool = False) -> R:
-    """A record from plain values; unknown keys are ignored, since later releases add some.
+class Form(Enum):
+    """How the plain values of a record are given."""
 
-    Args:
-        kind: the record's class.
-        data: plain values, as JSON gives them.
-        written: the data are written by hand: unknown keys are faults, and fractions are given as text.
-        texts: numbers and truth values are given as text, and unknown keys are faults.
+    JSON = 0  # unknown keys are ignored, since later releases add some
+    WRITTEN = 1  # by hand: unknown keys are faults, and fractions are texts
+    TEXTS = 2  # by hand, and all numbers and truth values are texts
+
+
+def decode(kind: type[R], data: object, form: Form = Form.JSON) -> R:
+    """A record from plain values.
 
     Raises:
         DecodeError: with the path to the fault and what was expected there.
     """
-    form = _Form.TEXTS if texts else _Form.WRITTEN if written else _Form.JSON
     return cast("R", _reader(cast("Any", kind), form)(data))
 
 
-class _Form(Enum):
-    """How the plain values are given."""
-
-    JSON = 0
-    WRITTEN = 1
-    TEXTS = 2
-
-
 @cache
-def _reader(kind: Any, form: _Form) -> _Reader:  # noqa: ANN401, PLR0911 - a type hint, private, one return a form
+def _reader(kind: Any, form: Form) -> _Reader:  # noqa: ANN401, PLR0911 - a type hint, private, one return a form
     """Builds the reader of a type hint once; a matrix has thousands of values of a few types."""
     origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
@@ -133,7 +126,7 @@ def _mapping_reader(item: _Reader) -> _Reader:
     return read
 
 
-def _record_reader(kind: Any, form: _Form) -> _Reader:  # noqa: ANN401 - a record's class
+def _record_reader(kind: Any, form: Form) -> _Reader:  # noqa: ANN401 - a record's class
     origin = get_origin(kind) or kind
     bound = dict(zip(getattr(origin, "__parameters__", ()), get_args(kind), strict=False))
     names = field_names(origin)
@@ -147,7 +140,7 @@ def _record_reader(kind: Any, form: _Form) -> _Reader:  # noqa: ANN401 - a recor
     def read(data: Any) -> object:  # noqa: ANN401 - a plain value
         if not isinstance(data, dict):
             raise _error("an object", data)
-        if form is not _Form.JSON and not data.keys() <= known:
+        if form is not Form.JSON and not data.keys() <= known:
             raise DecodeError(f".{min(data.keys() - known)}", f"unknown key; expected one of {', '.join(names)}")
         values = {}
         for name, reader in readers():
@@ -227,11 +220,11 @@ def _text(data: Any) -> str:  # noqa: ANN401 - a plain value
     return data
 
 
-def _scalar_reader(kind: Any, form: _Form) -> _Reader:  # noqa: ANN401 - int, float or bool
+def _scalar_reader(kind: Any, form: Form) -> _Reader:  # noqa: ANN401 - int, float or bool
     accepted = (int, float) if kind is float else (kind,)
 
     def read(data: Any) -> object:  # noqa: ANN401 - a plain value
-        is_text = isinstance(data, str) and (form is _Form.TEXTS or (form is _Form.WRITTEN and kind is float))
+        is_text = isinstance(data, str) and (form is Form.TEXTS or (form is Form.WRITTEN and kind is float))
         value = _from_text(kind, data) if is_text else data
         # JSON has no infinity and no NaN, and other readers of it than Python have no larger numbers.
         if not isinstance(value, accepted) or (

@@ -30,12 +30,10 @@ def uuid_key(uuid: str | None) -> str | None:
 class Nvml(IntEnum):
     """Return codes of NVML that distinguish causes: ``nvmlReturn_t`` (nvml.h, as nvidia-ml-py 13.615.71 has it)."""
 
-    INVALID_ARGUMENT = 2
     NOT_SUPPORTED = 3
     NO_PERMISSION = 4
     DRIVER_NOT_LOADED = 9
     LIBRARY_NOT_FOUND = 12
-    FUNCTION_NOT_FOUND = 13
     GPU_IS_LOST = 15
     RESET_REQUIRED = 16
     LIB_RM_VERSION_MISMATCH = 18

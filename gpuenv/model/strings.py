@@ -131,6 +131,20 @@ def command_name(arguments: Sequence[str]) -> str:
     return next((text for text in arguments if not text.startswith("-")), "")
 
 
+def did_you_mean(name: str, known: Iterable[str], *, before: str = "", most: int = 1, cutoff: float = 0.6) -> str:
+    """``did you mean DRV106?`` after ``before``; empty if no known name is similar.
+
+    A name with the same characters in another order comes first: GPU206 for GPU260.
+    """
+    import difflib  # noqa: PLC0415 - only for errors
+
+    folded = {entry.lower(): entry for entry in known}
+    matches = difflib.get_close_matches(name.lower(), folded, 9, cutoff)
+    swapped = [entry for entry in matches if sorted(entry) == sorted(name.lower())]
+    found = [folded[entry] for entry in (swapped or matches)[:most]]
+    return f"{before}did you mean {' or '.join(found)}?" if found else ""
+
+
 def join_words(words: Sequence[str], most: int) -> str:
     """Joins the first ``most`` words and counts the others: ``one, two and 3 more``."""
     more = f" and {len(words) - most} more" if len(words) > most else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from gpuenv.files import open_regular, others_access
 from gpuenv.model.smoke_level import SmokeLevel
-from gpuenv.model.strings import Lines, decode_text, error_reason
+from gpuenv.model.strings import Lines, decode_text, did_you_mean, error_reason
 
 if TYPE_CHECKING:
     from gpuenv.model.finding import Suppression
@@ -267,7 +266,7 @@ class _ConfigParser:
         if value is None or value in names:
             return None if value is None else SmokeLevel(value)
         # The option alone means quick.
-        hint = "; did you mean quick?" if value is True else _nearest(str(value).lower(), names, 0.5)
+        hint = "; did you mean quick?" if value is True else did_you_mean(str(value), names, before="; ", cutoff=0.5)
         found = str(value).lower() if isinstance(value, bool) else repr(value)[:40]
         self._fault("smoke", f"expected one of {', '.join(names)}, found {found}{hint}")
         return None
@@ -340,12 +339,7 @@ class _ConfigParser:
 
 
 def _unknown_key(folded: str, known: Sequence[str], cutoff: float) -> str:
-    return f"unknown key{_nearest(folded, known, cutoff)} (one of {', '.join(known)})"
-
-
-def _nearest(name: str, known: Sequence[str], cutoff: float) -> str:
-    matches = difflib.get_close_matches(name, known, 1, cutoff)
-    return f"; did you mean {matches[0]}?" if matches else ""
+    return f"unknown key{did_you_mean(folded, known, before='; ', cutoff=cutoff)} (one of {', '.join(known)})"
 
 
 def _is_text(value: object) -> bool:

@@ -1,9 +1,10 @@
-"""Evaluates requirements on a Snapshot, and decides whether to try another host."""
+"""Evaluates requirements on a Snapshot, and decides whether to try again, here or on another host."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Finding, RequirementResult, RequirementStatus, Severity
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.preflight.requirements import KEYS, MAX_COUNT, TRANSIENT, Clause, Key, Observation, Requirement
@@ -34,11 +35,6 @@ def contradiction(requirements: Iterable[Requirement]) -> str | None:
     if any(all(test(count) for test in tests) for count in range(MAX_COUNT + 2)):
         return None
     return " and ".join(f"{entry.text} ({entry.origin.text})" for entry in entries)
-
-
-def is_transient(result: RequirementResult) -> bool:
-    """Whether a violated requirement may be met later on the same machine."""
-    return result.key in TRANSIENT
 
 
 def _evaluate(requirement: Requirement, key: Key, snapshot: Snapshot) -> RequirementResult:
@@ -94,6 +90,14 @@ def _subjects_text(subjects: Sequence[str], all_subjects: Sequence[str]) -> str:
     if len(names) > 2 and list(between) == names:  # noqa: PLR2004 - a range without gaps
         return f"{names[0]} to {names[-1]}: "
     return f"{', '.join(names[:-1])} and {names[-1]}: " if len(names) > 1 else f"{names[0]}: "
+
+
+def may_pass(findings: Sequence[Finding], requirements: Sequence[RequirementResult]) -> bool:
+    """Whether there are errors, and all of them may pass on the same machine, as those of a busy GPU."""
+    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
+    violated = [entry for entry in requirements if entry.status is RequirementStatus.VIOLATED]
+    may_end = all(entry.cause.transient or entry.cause is Cause.REQUIREMENT_NOT_MET for entry in errors)
+    return bool(errors) and may_end and all(entry.key in TRANSIENT for entry in violated)
 
 
 def reason_to_retry(findings: Sequence[Finding], requirements: Sequence[RequirementResult]) -> str | None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date
 
+from gpuenv.matrix.tables import Matrix, SourceKind
 from gpuenv.refresh.changed_answers import ChangedAnswer, ChangedMachine
 from gpuenv.refresh.row_edits import Additions
 
@@ -108,3 +110,16 @@ def change_lines(additions: Additions) -> Iterator[str]:
     yield from (f"+ {line} {version}: no longer yanked" for line, version in additions.restored)
     for line in additions.lines:
         yield f"! new line {line.name}: releases {', '.join(line.releases)}; not added: {line.reason}"
+
+
+def outdated_lines(matrix: Matrix, today: str, most_days: int) -> Iterator[str]:
+    """Lists outdated documents behind rows: these are not refreshed, so a person has to read them again."""
+    now = date.fromisoformat(today)
+    old = [
+        f"  {name}: {source.citation} (read {source.seen})"
+        for name, source in matrix.sources.items()
+        if source.kind is SourceKind.DOCUMENT and (now - date.fromisoformat(source.seen)).days > most_days
+    ]
+    if old:
+        yield f"Documents that were read more than {most_days} days ago; read them again:"
+        yield from old

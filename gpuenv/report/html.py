@@ -1,12 +1,11 @@
-"""A report as a self-contained HTML page, without scripts, fonts, images or network access."""
+"""A report as a self-contained HTML page."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 from gpuenv import __version__
 from gpuenv.model.finding import Finding, RequirementResult, RequirementStatus, Severity
@@ -14,9 +13,11 @@ from gpuenv.model.resolution import Rejection, Resolution
 from gpuenv.model.smoke import Quantity, TestStatus
 from gpuenv.model.strings import format_quantity, format_share
 from gpuenv.report.findings import suppression_text
+from gpuenv.report.html_page import badge, code, escaped, page, section, table
 from gpuenv.report.job import host_text
 from gpuenv.report.report import SCHEMA, Report, Status, inconclusive_checks, verdict
 from gpuenv.report.smoke_text import Series, counts_text, smoke_series, test_label
+from gpuenv.report.svg_charts import ChartBar, bars, fractions, sparkline, timeline
 from gpuenv.report.text import assumption_texts, command_text, evidence_text, fix_command, report_rows
 
 _TONES = {Status.FIT: "good", Status.DEGRADED: "warn", Status.UNKNOWN: "warn", Status.UNFIT: "bad"}
@@ -26,8 +27,6 @@ _REQUIRED = {
     RequirementStatus.VIOLATED: ("not met", "bad"),
     RequirementStatus.UNKNOWN: ("unknown", "warn"),
 }
-# The page loads and runs nothing, even if a name of a GPU contains markup.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
 def html_text(report: Report, history: Sequence[EarlierRun] = ()) -> str:
@@ -52,25 +51,6 @@ def html_text(report: Report, history: Sequence[EarlierRun] = ()) -> str:
     ]
     title = ": ".join(filter(None, (machine, status)))
     return page(title, body, report.matrix_revision, skip=("findings", "To the findings"))
-
-
-def page(title: str, body: Iterable[str], matrix_revision: str, skip: tuple[str, str]) -> str:
-    """A page; ``skip`` is the anchor and the text of the link for those who listen to it."""
-    return "\n".join(
-        [
-            "<!DOCTYPE html>",
-            '<html lang="en"><head><meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<meta name="color-scheme" content="light dark">',
-            f"<title>{escaped(title)} - gpuenv</title><style>{STYLE}</style></head><body>",
-            f'<a class="skip" href="#{skip[0]}">{escaped(skip[1])}</a><main>',
-            *body,
-            f'<footer class="quiet">gpuenv {escaped(__version__)}, matrix {escaped(matrix_revision)}</footer>',
-            "</main></body></html>",
-            "",
-        ]
-    )
 
 
 def _header(report: Report, machine: str, status: str, sentence: str) -> Iterator[str]:
@@ -175,38 +155,6 @@ def _history(history: Sequence[EarlierRun]) -> Iterator[str]:
     yield from section("history", "Earlier runs", body)
 
 
-def escaped(text: object) -> str:
-    """Escaped text, for elements and attributes."""
-    return escape(str(text), quote=True)
-
-
-def section(name: str, title: str, body: Iterable[str]) -> Iterator[str]:
-    """A section with a heading and an anchor."""
-    yield f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{escaped(title)}</h2>'
-    yield from body
-    yield "</section>"
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """A table of HTML cells; a wide one scrolls on its own, also by keyboard."""
-    yield '<div class="scroll" tabindex="0" role="group"><table><thead><tr>'
-    yield "".join(f'<th scope="col">{escaped(name)}</th>' for name in head)
-    yield "</tr></thead><tbody>"
-    for row in rows:
-        yield "<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>"
-    yield "</tbody></table></div>"
-
-
-def badge(text: str, tone: str) -> str:
-    """A label in a rounded frame."""
-    return f'<span class="badge {tone}">{escaped(text)}</span>'
-
-
-def code(text: object) -> str:
-    """Text as code; an empty text stays empty."""
-    return f"<code>{escaped(text)}</code>" if str(text) else ""
-
-
 _TEST_TONES = {TestStatus.PASSED: "good", TestStatus.BUSY: "warn", TestStatus.SKIPPED: "warn"}
 _RATES = {"FLOP/s": "Arithmetic", "B/s": "Copies", "s": "Latencies"}
 _REFERENCES = {
@@ -286,87 +234,6 @@ def _series_name(entry: Series, *, several: bool) -> str:
     return f"{entry.name} {entry.gpu[:_UUID_LENGTH]}" if several and entry.gpu else entry.name
 
 
-_WIDTH, _ROW, _LABEL, _NUMBER = 720, 20, 240, 170
-_SPARK_WIDTH, _SPARK_HEIGHT = 120, 24
-_MAX_BARS = 60
-_TEXT_WIDTH = 34  # characters that fit next to a bar
-
-
-class ChartBar(NamedTuple):
-    """A bar of a chart: its name, its value, the value as text, and whether it is worse than its reference."""
-
-    name: str
-    value: float
-    text: str
-    worse: bool = False
-
-
-def bars(values: Sequence[ChartBar], title: str) -> str:
-    """A chart with one bar per value; the longest one takes the full width."""
-    return _chart(values, max((bar.value for bar in values), default=0.0) or 1.0, title, None)
-
-
-def fractions(values: Sequence[ChartBar], title: str) -> str:
-    """A chart with one bar per value and a line at one."""
-    return _chart(values, max(1.0, *(bar.value for bar in values)), title, 1.0)
-
-
-def _chart(values: Sequence[ChartBar], longest: float, title: str, mark: float | None) -> str:
-    """A bar chart; with a line at ``mark`` the numbers are aligned in a column at the right."""
-    shown, room = values[:_MAX_BARS], _WIDTH - _LABEL - _NUMBER
-    rows = []
-    if mark is not None:
-        x, height = _LABEL + mark / longest * room, len(shown) * _ROW
-        rows.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height}"/>')
-    for number, bar in enumerate(shown):
-        top = number * _ROW
-        width = max(1.0, bar.value / longest * room)
-        number_x = _LABEL + (width if mark is None else room) + 6
-        tone = "bad" if bar.worse else "bar"
-        rows.append(
-            f'<text x="0" y="{top + 14}">{escape(bar.name[:_TEXT_WIDTH])}</text>'
-            f'<rect class="{tone}" x="{_LABEL}" y="{top + 4}" width="{width:.1f}" height="12"/>'
-            f'<text x="{number_x:.1f}" y="{top + 14}">{escape(bar.text)}</text>'
-        )
-    omitted = len(values) - len(shown)
-    full_title = f"{title}; {omitted} more in the table" if omitted else title
-    return _svg(_WIDTH, max(1, len(shown)) * _ROW, full_title, "".join(rows))
-
-
-def sparkline(series: Sequence[float], title: str) -> str:
-    """A line chart of a series; empty for fewer than two values."""
-    if len(series) < 2:  # noqa: PLR2004 - a line has two ends
-        return ""
-    lowest, highest = min(series), max(series)
-    span = highest - lowest or 1.0
-    step = _SPARK_WIDTH / (len(series) - 1)
-    points = " ".join(
-        f"{number * step:.1f},{_SPARK_HEIGHT - 2 - (value - lowest) / span * (_SPARK_HEIGHT - 4):.1f}"
-        for number, value in enumerate(series)
-    )
-    label = f"{title}: {len(series)} values from {lowest:g} to {highest:g}"
-    return _svg(_SPARK_WIDTH, _SPARK_HEIGHT, label, f'<polyline points="{points}"/>')
-
-
-def timeline(runs: Sequence[tuple[str, str, str]]) -> str:
-    """One block per run (time, tone, status), the oldest first."""
-    width = max(2.0, min(24.0, _WIDTH / max(1, len(runs))))
-    blocks = "".join(
-        f'<rect class="{tone}" x="{number * width:.1f}" y="2" width="{max(1.0, width - 2):.1f}" height="20">'
-        f"<title>{escape(time)}: {escape(status)}</title></rect>"
-        for number, (time, tone, status) in enumerate(runs)
-    )
-    statuses = [status for _, _, status in runs]
-    label = "earlier runs: " + ", ".join(f"{statuses.count(status)} {status}" for status in dict.fromkeys(statuses))
-    return _svg(_WIDTH, 24, label, blocks)
-
-
-def _svg(width: int, height: int, title: str, body: str) -> str:
-    label = escape(title, quote=True)
-    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-    return f'<svg role="img" aria-label="{label}" {size}>{body}</svg>'
-
-
 @dataclass(frozen=True, slots=True)
 class EarlierRun:
     """A row of the history.
@@ -401,44 +268,3 @@ def parse_earlier_run(name: str, data: Any) -> EarlierRun | None:  # noqa: ANN40
         )
     except (KeyError, TypeError, ValueError, OverflowError):
         return None
-
-
-STYLE = """
-:root { color-scheme: light dark; --back: #fff; --text: #1b1f24; --quiet: #57606a; --line: #d0d7de; --soft: #f6f8fa;
-  --good: #116329; --warn: #7d4e00; --bad: #a40e26; --note: #0550ae; }
-@media (prefers-color-scheme: dark) { :root { --back: #0d1117; --text: #e6edf3; --quiet: #9da7b1; --line: #30363d;
-  --soft: #161b22; --good: #56d364; --warn: #e3b341; --bad: #ff8182; --note: #79c0ff; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--back); color: var(--text); font: 16px/1.5 system-ui, sans-serif; }
-main { max-width: 60rem; margin: 0 auto; padding: 1rem; }
-h1 { margin: 0; font-size: 1.6rem; } h2 { font-size: 1.2rem; margin: 2rem 0 .5rem; } h3 { font-size: 1rem; margin: 0; }
-h4 { font-size: .9rem; margin: .5rem 0 0; } p { margin: .3rem 0; } ul, ol { margin: .2rem 0; padding-left: 1.4rem; }
-header, article { border-left: .35rem solid var(--line); background: var(--soft); padding: .8rem 1rem;
-  margin: .6rem 0; }
-header.good, article.good { border-color: var(--good); } header.warn, article.warn { border-color: var(--warn); }
-header.bad, article.bad { border-color: var(--bad); } article.note { border-color: var(--note); }
-header.good h1 { color: var(--good); } header.warn h1 { color: var(--warn); } header.bad h1 { color: var(--bad); }
-.quiet { color: var(--quiet); font-size: .9rem; }
-.badge { border: 1px solid; border-radius: .8rem; padding: 0 .5rem; font-size: .8rem; white-space: nowrap; }
-.badge.good { color: var(--good); } .badge.warn { color: var(--warn); } .badge.bad { color: var(--bad); }
-.badge.note { color: var(--note); }
-a, code, pre { overflow-wrap: anywhere; } code, pre { font: .9em/1.5 ui-monospace, monospace; }
-pre { background: var(--back); border: 1px solid var(--line); padding: .4rem .6rem; margin: .3rem 0;
-  white-space: pre-wrap; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; margin: 0; }
-dt { color: var(--quiet); } dd { margin: 0; overflow-wrap: anywhere; } dd.bad { color: var(--bad); font-weight: bold; }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: .9rem; }
-th, td { text-align: left; vertical-align: top; padding: .25rem .6rem .25rem 0; border-bottom: 1px solid var(--line); }
-summary { cursor: pointer; padding: .2rem 0; }
-svg { max-width: 100%; height: auto; } svg text { fill: var(--text); font: 12px system-ui, sans-serif; }
-svg .good { fill: var(--good); } svg .warn { fill: var(--warn); } svg .bad { fill: var(--bad); }
-svg .bar { fill: var(--note); } svg line { stroke: var(--quiet); }
-svg polyline { fill: none; stroke: var(--note); stroke-width: 1.5; }
-:focus-visible { outline: 2px solid var(--note); outline-offset: 2px; }
-.skip { position: absolute; left: -99rem; }
-.skip:focus { left: 1rem; top: 1rem; background: var(--back); padding: .5rem; }
-@media print { :root { --back: #fff; --text: #000; --quiet: #444; --line: #999; --soft: #fff; --good: #116329;
-  --warn: #7d4e00; --bad: #a40e26; --note: #0550ae; color-scheme: light; }
-  main { max-width: none; } .scroll { overflow: visible; } article, tr { break-inside: avoid; } .skip { display: none; }
-  details::details-content { content-visibility: visible; display: block; block-size: auto; } }
-"""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from gpuenv.files import read_at_most
 from gpuenv.matrix.strict_yaml import MAX_CHARACTERS, Plain, YamlError, parse
 from gpuenv.model.causes import Cause
 from gpuenv.model.nvidia import CUDA_LIBRARIES
-from gpuenv.model.strings import decode_text, error_reason
+from gpuenv.model.strings import decode_text, did_you_mean, error_reason
 from gpuenv.report.report import Status
 
 
@@ -265,8 +264,7 @@ class _Section:
         """The section itself, if all its keys are known."""
         for key in self.values:
             if key not in known:
-                matches = difflib.get_close_matches(key, known, 1, 0.5)
-                hint = f"; did you mean {matches[0]}?" if matches else ""
+                hint = did_you_mean(key, known, before="; ", cutoff=0.5)
                 raise ProfileError(f"{self.where}: {key}: unknown key{hint}; expected one of {', '.join(known)}")
         return self
 

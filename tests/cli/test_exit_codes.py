@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from gpuenv.model.exit_codes import ENDS_IN, ExitCode
+from gpuenv.model.exit_codes import ExitCode
 from tests.cli.program import gpuenv
 
+# The commands that use a code; every command may end with the other codes.
+ENDS_IN: Mapping[ExitCode, tuple[str, ...]] = {
+    ExitCode.UNFIT: (
+        *("doctor", "preflight", "check-image", "explain", "matrix refresh"),
+        *("fleet node", "fleet collect", "fleet report"),
+    ),
+    ExitCode.NOTHING_FITS: ("resolve", "install", "lock", "bundle", "build-image", "fleet resolve"),
+    ExitCode.FAILED: ("install", "rollback", "lock", "bundle", "build-image", "doctor --fix"),
+    ExitCode.SMOKE_FAILED: ("smoke",),
+    ExitCode.TARGET_UNUSABLE: ("install", "rollback", "lock", "bundle", "build-image", "smoke", "doctor --fix"),
+    ExitCode.COULD_NOT_CHECK: (
+        *("doctor", "preflight", "check-image", "matrix refresh", "matrix update"),
+        *("fleet node", "fleet collect", "fleet report"),
+    ),
+    ExitCode.RETRY_ELSEWHERE: ("preflight",),
+}
 PAGE = Path(__file__).parents[2] / "docs/reference/exit-codes.md"
 ROWS = dict(
     re.findall(

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gpuenv.model.codec import DecodeError, decode, encode
+from gpuenv.model.codec import DecodeError, Form, decode, encode
 from gpuenv.model.reading import Answer, Reading
 from gpuenv.model.snapshot import Driver, Gpu, Module, PciGpu, Snapshot, Source, SourceState
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
@@ -120,4 +120,4 @@ def test_unknown_keys_are_ignored() -> None:
 
 def test_unknown_keys_are_rejected_in_hand_written_data() -> None:
     with pytest.raises(DecodeError, match="moon: unknown key"):
-        decode(Snapshot, {"moon": "full"}, texts=True)
+        decode(Snapshot, {"moon": "full"}, Form.TEXTS)

@@ -32,22 +32,14 @@ def test_an_implausible_number_is_not_a_cuda_version(number: int) -> None:
         CudaVersion.from_number(number)
 
 
-def test_a_cuda_version_is_parsed_from_the_c_apis_number() -> None:
-    assert CudaVersion.from_number(12040) == CudaVersion(12, 4)
-    assert CudaVersion.from_number(13000) == CudaVersion(13, 0)
-
-
 def test_a_driver_version_keeps_its_text_and_compares_by_part() -> None:
     version = DriverVersion.parse("535.104.05")
     assert str(version) == "535.104.05"
     assert version.branch == 535
+    assert not version.is_bare_branch
+    assert DriverVersion.parse("580").is_bare_branch
     assert DriverVersion.parse("418.87") < DriverVersion.parse("418.100")
     assert DriverVersion.parse("580.95.05") == DriverVersion.parse("580.95.5")
-
-
-def test_a_bare_branch_is_recognised() -> None:
-    assert DriverVersion.parse("580").is_bare_branch
-    assert not DriverVersion.parse("580.65.06").is_bare_branch
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def run_preflight(machine: Machine, name: str, folder: Path, *, retry: bool = Fa
     report = make_report(diagnosis, machine.snapshot, 0.5, terms)
     report = with_retry_code(report) if retry else report
     outputs = [OutputSpec(form, folder / form) for form in FORMATS]
-    emit_report(report, outputs, RenderOptions(verbose=False, color=False, redact=True))
+    emit_report(report, outputs, RenderOptions(verbose=False, color=False, redacted=True))
     forms = {form: READERS[form](folder / form) for form in FORMATS}
     return Row(report.exit_code, json.loads((folder / "json").read_text(encoding="utf-8")), forms)
 

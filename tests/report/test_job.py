@@ -50,26 +50,34 @@ def test_the_schedulers_name_of_the_node_comes_first() -> None:
     assert host_names({}, "") == ()
 
 
-def test_every_form_names_the_job_and_files_hide_the_host(tmp_path: Path) -> None:
-    forms = ("text", "json", "junit", "github", "sarif", "markdown", "html")
-    formats = [f"--format={form}={tmp_path / form}" for form in forms]
-    command = ("simulate", "h200-580", "--", *JOB, *PROGRAM, "preflight", "--no-config", "--host-only", *formats)
-    result = run_gpuenv((*command, "--format", "json"), MINIMAL, LIMIT)
+FORMS = ("text", "json", "junit", "github", "sarif", "markdown", "html")
+PREFLIGHT = ("simulate", "h200-580", "--", *JOB, *PROGRAM, "preflight", "--no-config", "--host-only")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a simulated node in every format."""
+    folder = tmp_path_factory.mktemp("report")
+    formats = [f"--format={form}={folder / form}" for form in (*FORMS, "prometheus")]
+    result = run_gpuenv((*PREFLIGHT, *formats), MINIMAL, LIMIT)
     assert result.returncode == 0, result.stderr
-    report = json.loads(result.stdout)
+    assert "  host    gpunode07; Slurm job 4711 (train)\n" in result.stdout
+    return folder
+
+
+def test_every_form_names_the_job_and_files_hide_the_host(files: Path) -> None:
+    report = json.loads((files / "json").read_text(encoding="utf-8"))
     assert report["jobs"] == [{"kind": "slurm", "id": "4711", "name": "train"}]
     assert report["host_name"] == "(redacted)"
-    for form in forms:
-        text = (tmp_path / form).read_text(encoding="utf-8")
+    for form in FORMS:
+        text = (files / form).read_text(encoding="utf-8")
         assert "4711" in text, form
         assert "gpunode07" not in text, form
-    assert 'hostname="(redacted)"' in (tmp_path / "junit").read_text(encoding="utf-8")
+    assert 'hostname="(redacted)"' in (files / "junit").read_text(encoding="utf-8")
 
 
-def test_printed_text_and_unredacted_json_name_the_host() -> None:
-    command = ("simulate", "h200-580", "--", *JOB, *PROGRAM, "preflight", "--no-config", "--host-only")
-    assert "  host    gpunode07; Slurm job 4711 (train)\n" in run_gpuenv(command, MINIMAL, LIMIT).stdout
-    result = run_gpuenv((*command, "--format", "json", "--no-redact"), MINIMAL, LIMIT)
+def test_unredacted_json_names_the_host() -> None:
+    result = run_gpuenv((*PREFLIGHT, "--format", "json", "--no-redact"), MINIMAL, LIMIT)
     assert json.loads(result.stdout)["host_name"] == "gpunode07"
 
 
@@ -80,12 +88,10 @@ def test_a_recorded_machine_has_no_host_name(tmp_path: Path) -> None:
     assert (report["host_name"], len(report["jobs"])) == (None, 1)
 
 
-def test_metrics_of_gpus_join_those_of_dcgm(tmp_path: Path) -> None:
+def test_metrics_of_gpus_join_those_of_dcgm(files: Path) -> None:
     """The labels of the DCGM exporter, with the real UUID."""
-    file = tmp_path / "gpuenv.prom"
-    command = ("simulate", "h200-580", "--", *JOB, *PROGRAM, "preflight", "--no-config", "--host-only")
-    run_gpuenv((*command, f"--format=prometheus={file}"), MINIMAL, LIMIT)
-    families = prometheus_client.parser.text_string_to_metric_families(file.read_text(encoding="utf-8"))
+    text = (files / "prometheus").read_text(encoding="utf-8")
+    families = prometheus_client.parser.text_string_to_metric_families(text)
     (sample,) = next(f for f in families if f.name == "gpuenv_gpu_memory_total_bytes").samples
     assert sample.labels == {
         "gpu": "0",

@@ -10,8 +10,8 @@ import prometheus_client.parser
 import pytest
 from junitparser import Failure, JUnitXml
 
-from gpuenv.cli.commands.smoke import SmokeRun, judged
 from gpuenv.cli.smoke_baseline import compared
+from gpuenv.cli.smoke_run import with_fail_on
 from gpuenv.model.codec import decode, encode
 from gpuenv.model.finding import Severity
 from gpuenv.model.smoke import Quantity, SmokeResult, TestedGpu, TestStatus
@@ -27,11 +27,9 @@ from gpuenv.report.sarif import render as sarif_text
 from gpuenv.report.smoke_text import measured_texts, smoke_lines, smoke_series
 from gpuenv.report.text import report_lines
 from gpuenv.smoke.baseline import parse_minimum
-from gpuenv.smoke.tasks import SmokeOptions
 from tests.cli.snapshots import FIT, UUID
 from tests.report.readers import commands
 from tests.report.sample_reports import AGAIN, FAULTY, PASSED, SLOW, report, smoke
-from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
     from gpuenv.report.report import Report
@@ -107,8 +105,7 @@ def test_a_baseline_of_another_product_is_not_a_comparison_that_passed() -> None
 
 
 def test_a_missed_minimum_is_an_error_with_exit_code_5() -> None:
-    order = SmokeOptions(minimums=(parse_minimum("copy=2TB/s"), parse_minimum("f16=80%")))
-    result = compared(smoke(AGAIN), None, order)
+    result = compared(smoke(AGAIN), None, (parse_minimum("copy=2TB/s"), parse_minimum("f16=80%")))
     assert (result.status, result.exit_code) == (TestStatus.PASSED, 5)
     assert result.rejected == (
         "blas.matmul_f16 was not measured on NVIDIA A100-SXM4-80GB",
@@ -125,8 +122,7 @@ def test_a_missed_minimum_is_an_error_with_exit_code_5() -> None:
 
 
 def test_why_a_run_is_not_accepted_is_in_every_form_for_ci() -> None:
-    order = SmokeOptions(minimums=(parse_minimum("f16=80%"),))
-    rejected = report(FIT, tests=compared(smoke(AGAIN), None, order))
+    rejected = report(FIT, tests=compared(smoke(AGAIN), None, (parse_minimum("f16=80%"),)))
     why = "blas.matmul_f16 was not measured on NVIDIA A100-SXM4-80GB"
     assert rejected.status is Status.UNFIT
     (suite,) = list(JUnitXml.fromstring(junit_text(rejected).encode()))
@@ -141,12 +137,13 @@ def test_why_a_run_is_not_accepted_is_in_every_form_for_ci() -> None:
 @pytest.mark.parametrize("named", ["gpu-throttled", "SMK904", "warning"])
 def test_a_named_finding_fails_the_run(named: str) -> None:
     tests = smoke(PASSED, compared=(SLOW,))
-    before, run = report(FIT, tests=tests), SmokeRun(tests, FIT, MATRIX)
-    after, judged_run = judged(before, run, [named])
+    before = report(FIT, tests=tests)
+    after = with_fail_on(before, [named])
+    assert after.smoke is not None
     assert [finding.severity for finding in after.findings] == [Severity.ERROR]
-    assert (run.result.exit_code, judged_run.result.exit_code, after.exit_code) == (0, 5, 5)
-    assert judged_run.result.rejected == (f"SMK904 gpu-throttled: {before.findings[0].title}",)
-    assert judged(before, run, ["gpu-busy"]) == (before, run)
+    assert (tests.exit_code, after.smoke.exit_code, after.exit_code) == (0, 5, 5)
+    assert after.smoke.rejected == (f"SMK904 gpu-throttled: {before.findings[0].title}",)
+    assert with_fail_on(before, ["gpu-busy"]) == before
 
 
 @pytest.mark.parametrize("against", ["baseline", "baseline-product", "sisters", "data-sheet", "minimum", "start"])

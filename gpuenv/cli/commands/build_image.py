@@ -12,7 +12,7 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.command_errors import CommandError
-from gpuenv.cli.sources import MachineSource, get_all, get_both
+from gpuenv.cli.sources import MachineSource, get_machine_and_matrix, get_machines_and_matrix
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import error_reason
 
@@ -181,15 +181,15 @@ def build_image(opts: BuildImageOptions) -> None:
     as_json = opts.output_format is options.Format.JSON
     out = Output(opts.output, as_json, not opts.no_color, opts.redact, opts.verbose)
     with outcome_on_failure(out, building=not dry_modes):
-        machines, rows = _machines(opts)
-        choices, left_out = _choices(opts, requests, machines, rows)
+        machines, matrix = _machines(opts)
+        choices, left_out = _choices(opts, requests, machines, matrix)
         if not dry_modes:
-            raise typer.Exit(build_all(opts, inputs, choices, rows, out))
-        plans = plan_all(opts, inputs, choices, rows)
+            raise typer.Exit(build_all(opts, inputs, choices, matrix, out))
+        plans = plan_all(opts, inputs, choices, matrix)
         if opts.context is not None:
             write_contexts(opts.context, plans)
         else:
-            show_plans(ImagePlans(tuple(plans), left_out, rows.revision), out, as_dockerfiles=opts.show)
+            show_plans(ImagePlans(tuple(plans), left_out, matrix.revision), out, as_dockerfiles=opts.show)
 
 
 def _requests(opts: BuildImageOptions, added: AddedPackages) -> tuple[ImageRequest, ...]:
@@ -292,35 +292,37 @@ def _machines(opts: BuildImageOptions) -> tuple[dict[str, Needs], Matrix]:
     """
     from gpuenv.matrix.needs import needs_of
 
-    source = MachineSource(None, None, opts.assume or (), opts.no_probe, opts.timeout, opts.driver_root)
+    source = MachineSource(
+        assume=opts.assume or (), no_probe=opts.no_probe, timeout=opts.timeout, driver_root=opts.driver_root
+    )
     if opts.snapshot:
         if opts.no_probe:
             raise CommandError(ExitCode.USAGE, "--snapshot and --no-probe exclude each other")
-        machines, rows = get_all(source, opts.snapshot, opts.matrix)
-        return {name: needs_of(facts, rows) for name, facts in machines.items()}, rows
+        machines, matrix = get_machines_and_matrix(source, opts.snapshot, opts.matrix)
+        return {name: needs_of(snapshot, matrix) for name, snapshot in machines.items()}, matrix
     # If a CUDA, a wheel or a GPU is named, this machine only builds the image.
     is_named = opts.every or opts.cuda or opts.cupy or opts.capability
     if is_named and not opts.assume:
         source = source._replace(no_probe=True)
-    facts, rows = get_both(source, opts.matrix)
-    return {"": needs_of(facts, rows)}, rows
+    snapshot, matrix = get_machine_and_matrix(source, opts.matrix)
+    return {"": needs_of(snapshot, matrix)}, matrix
 
 
 def _choices(
-    opts: BuildImageOptions, requests: Sequence[ImageRequest], machines: Mapping[str, Needs], rows: Matrix
+    opts: BuildImageOptions, requests: Sequence[ImageRequest], machines: Mapping[str, Needs], matrix: Matrix
 ) -> tuple[tuple[Choice, ...], tuple[str, ...]]:
     """The images to build; with --all, also the reasons for those that cannot be built, instead of an error."""
     from gpuenv.image.build.choose import NoImageError, choose
 
     if not opts.every:
-        return tuple(choose(request, machines, rows) for request in requests), ()
+        return tuple(choose(request, machines, matrix) for request in requests), ()
     choices, left_out = [], []
     for request in requests:
-        for row in rows.cuda_minors:
+        for row in matrix.cuda_minors:
             if request.cuda not in (None, row.cuda):
                 continue
             try:
-                choices.append(choose(replace(request, cuda=row.cuda), machines, rows))
+                choices.append(choose(replace(request, cuda=row.cuda), machines, matrix))
             except NoImageError as error:
                 left_out.append(str(error))
     if not choices:

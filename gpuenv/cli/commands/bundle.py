@@ -18,10 +18,8 @@ from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import error_reason, format_size
 
 if TYPE_CHECKING:
-    from gpuenv.cli.commands.lock import LockResult
     from gpuenv.cli.installers import InstallerRequest
-    from gpuenv.install.bundle import Bundle
-    from gpuenv.install.environment import Scheme
+    from gpuenv.cli.solving import LockResult
 
 
 def bundle(
@@ -45,9 +43,9 @@ def bundle(
 
     Exit code: 0 written, 2 the file exists, 3 no wheel fits, 4 the download failed, 7 the target cannot be used.
     """
-    from gpuenv.cli.commands.lock import make_lock
     from gpuenv.cli.install_outcome import command_error
     from gpuenv.cli.installers import InstallerRequest
+    from gpuenv.cli.solving import make_lock
     from gpuenv.install.bundle import pack
     from gpuenv.install.exceptions import InstallError
 
@@ -61,7 +59,7 @@ def bundle(
     except OSError as error:
         raise CommandError(ExitCode.USAGE, f"{output}: {error_reason(error)}") from error
     source = MachineSource(python, snapshot, assume or (), no_probe, timeout, driver_root)
-    request = InstallerRequest(installer.installer, False, False, install_timeout)
+    request = InstallerRequest(installer.installer, offline=False, seconds=install_timeout)
     try:
         result = make_lock(source, matrix, request)
         with tempfile.TemporaryDirectory(prefix=".gpuenv-", dir=output.parent) as scratch:
@@ -82,8 +80,8 @@ def bundle(
 def _fill(folder: Path, result: LockResult, request: InstallerRequest, matrix: Path | None) -> int:
     """Writes wheels, lock, matrix and manifest; returns the size of the wheels."""
     from gpuenv import __version__
+    from gpuenv.cli.install_progress import announcing_phases
     from gpuenv.cli.installers import installer_run_for
-    from gpuenv.cli.progress import announcing_phases
     from gpuenv.install.bundle import LOCK, WHEELS, BundleManifest, download, write_bundle
     from gpuenv.install.lockfile import lock_text
     from gpuenv.install.plan import Clock
@@ -101,24 +99,3 @@ def _fill(folder: Path, result: LockResult, request: InstallerRequest, matrix: P
     manifest = BundleManifest(result.requirements, python, system, __version__, result.matrix_revision, ())
     write_bundle(folder, manifest)
     return sum(path.stat().st_size for path in (folder / WHEELS).iterdir())
-
-
-def fitting_bundle(path: Path, scratch: Path, scheme: Scheme) -> Bundle:
-    """A verified bundle that is for this target.
-
-    Raises:
-        InstallError: when something in it does not match.
-        CommandError: when it is for another Python or platform.
-    """
-    from gpuenv.install.bundle import open_bundle
-
-    found = open_bundle(path, scratch)
-    here = (scheme.minor, scheme.platform)
-    if (found.manifest.python, found.manifest.platform) != here:
-        raise CommandError(
-            ExitCode.NOTHING_FITS,
-            f"{path} is for Python {found.manifest.python} on {found.manifest.platform}, "
-            f"and the target is Python {here[0]} on {here[1]}",
-            "Create one on a machine like this: gpuenv bundle",
-        )
-    return found

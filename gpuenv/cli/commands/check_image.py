@@ -14,7 +14,14 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.command_errors import CommandError, announce
-from gpuenv.cli.sources import MachineSource, get_all, get_both, get_matrix, own_environment, usage_errors_first
+from gpuenv.cli.sources import (
+    MachineSource,
+    get_machine_and_matrix,
+    get_machines_and_matrix,
+    get_matrix,
+    own_environment,
+    usage_errors_first,
+)
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import Lines
 
@@ -25,12 +32,8 @@ if TYPE_CHECKING:
     from gpuenv.matrix.tables import Matrix
     from gpuenv.model.snapshot import Snapshot
 
-_FORMS = ("text", "json", "sarif")
+_FORMATS = ("text", "json", "sarif")
 _HERE = "this machine"
-
-
-def _forms() -> tuple[str, ...]:
-    return _FORMS
 
 
 class ImageSource(str, Enum):
@@ -75,10 +78,7 @@ class CheckImageOptions(NamedTuple):
     source: Annotated[
         ImageSource, typer.Option("--from", help="Where to read the image: the local engine or its registry.")
     ] = ImageSource.AUTO
-    snapshot: Annotated[
-        Optional[list[Path]],
-        typer.Option("--snapshot", metavar="FILE", help="Use a recorded machine instead of this one. Repeatable."),
-    ] = None
+    snapshot: options.SnapshotFiles = None
     assume: options.Assume = None
     no_probe: options.NoProbe = False
     matrix: options.MatrixFile = None
@@ -88,7 +88,7 @@ class CheckImageOptions(NamedTuple):
             "--format",
             metavar="FORMAT[=FILE]",
             help="text, json or sarif. Repeatable with files.",
-            autocompletion=_forms,
+            autocompletion=lambda: _FORMATS,
         ),
     ] = None
     output: options.OutputFile = None
@@ -115,7 +115,7 @@ def check_image(opts: CheckImageOptions) -> None:
     from gpuenv.report.docs_site import with_docs_url
 
     started = time.monotonic()
-    specs = read_formats(opts.formats, opts.output, _FORMS)
+    specs = read_formats(opts.formats, opts.output, _FORMATS)
     address = configured_docs()
     if opts.image is not None and not opts.dockerfile:
         if opts.context or opts.target or opts.build_arg:
@@ -136,22 +136,16 @@ def check_image(opts: CheckImageOptions) -> None:
 
 
 def _emit(report: ImageReport, opts: CheckImageOptions, specs: Sequence[OutputSpec]) -> None:
-    """Writes every format, files first."""
-    from gpuenv.cli.output import emit_json, emit_lines, identity, write_result
+    from gpuenv.cli.output import Output, identity, write_result
+    from gpuenv.image.inspect.image_report import report_lines, sarif_text
+    from gpuenv.report.redact import sanitize_report
 
-    for entry in sorted(specs, key=lambda entry: entry.path is None):
-        if entry.form == "json":
-            emit_json(report, entry.path, redacted=opts.redact)
-        elif entry.form == "text":
-            from gpuenv.image.inspect.image_report import report_lines
-
-            lines = report_lines(report, verbose=opts.verbose)
-            emit_lines(lines, entry.path, color=not opts.no_color, redacted=opts.redact)
+    for spec in specs:
+        if spec.form == "sarif":
+            write_result(sarif_text(sanitize_report(report, identity() if opts.redact else None)), spec.path)
         else:
-            from gpuenv.image.inspect.image_report import sarif_text
-            from gpuenv.report.redact import sanitize_report
-
-            write_result(sarif_text(sanitize_report(report, identity() if opts.redact else None)), entry.path)
+            out = Output(spec.path, spec.form == "json", not opts.no_color, opts.redact)
+            out.emit(report, lambda: report_lines(report, verbose=opts.verbose))
 
 
 def _check_file(opts: CheckImageOptions, files: Sequence[Path]) -> ImageReport:
@@ -181,10 +175,12 @@ def _check_file(opts: CheckImageOptions, files: Sequence[Path]) -> ImageReport:
 
 def _machines(opts: CheckImageOptions) -> tuple[dict[str, Snapshot], Matrix]:
     """The machines by name, and the matrix."""
-    source = MachineSource(None, None, opts.assume or (), opts.no_probe, opts.timeout, opts.driver_root)
+    source = MachineSource(
+        assume=opts.assume or (), no_probe=opts.no_probe, timeout=opts.timeout, driver_root=opts.driver_root
+    )
     if opts.snapshot:
-        return get_all(source, opts.snapshot, opts.matrix)
-    facts, rows = get_both(source, opts.matrix)
+        return get_machines_and_matrix(source, opts.snapshot, opts.matrix)
+    facts, rows = get_machine_and_matrix(source, opts.matrix)
     return {_HERE: facts}, rows
 
 

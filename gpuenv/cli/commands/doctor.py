@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
 import typer
 
 from gpuenv.cli import completion, options
-from gpuenv.cli.clock import today
 from gpuenv.cli.command_errors import CommandError
 from gpuenv.cli.sources import MachineSource
+from gpuenv.clock import today
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.strings import did_you_mean
 
 if TYPE_CHECKING:
     from gpuenv.doctor.diagnose import DiagnosisOptions
@@ -95,19 +96,21 @@ def doctor(opts: DoctorOptions) -> None:
 
 
 def _judge(opts: DoctorOptions, source: MachineSource) -> int:
-    from gpuenv.cli.diagnosis import make_diagnosis_report, read_settings, show_phases, suppressions_of
-    from gpuenv.cli.output import RenderOptions, check_paths, emit_report, read_formats, read_history
+    from gpuenv.cli.configuration import check_suppressions, read_config
+    from gpuenv.cli.diagnosis import make_diagnosis_report
+    from gpuenv.cli.output import RenderOptions, check_paths, emit_report, read_formats, read_history, show_phases
 
     specs = read_formats(opts.formats, opts.output)
     if opts.smoke is not None:
         check_paths(entry.path for entry in specs)
-    left_out = _left_out(opts)
-    allowances = suppressions_of(read_settings(opts.config, no_config=opts.no_config))
+    excluded = _excluded_codes(opts)
+    suppressions = read_config(opts.config, no_config=opts.no_config).suppressions
+    check_suppressions(suppressions)
 
-    def options_of(_: Snapshot) -> DiagnosisOptions:
+    def make_options(_: Snapshot) -> DiagnosisOptions:
         from gpuenv.doctor.diagnose import DiagnosisOptions
 
-        return DiagnosisOptions(no_gpu=opts.expect_no_gpu, excluded=left_out, suppressions=allowances, day=today())
+        return DiagnosisOptions(no_gpu=opts.expect_no_gpu, excluded=excluded, suppressions=suppressions, day=today())
 
     history = read_history(opts.history)
     gpu_tests = None
@@ -115,7 +118,7 @@ def _judge(opts: DoctorOptions, source: MachineSource) -> int:
         from gpuenv.cli.gpu_tests import GpuTestRequest
 
         gpu_tests = GpuTestRequest(opts.smoke)
-    examine = partial(make_diagnosis_report, source, opts.matrix, options_of, gpu_tests=gpu_tests)
+    examine = partial(make_diagnosis_report, source, opts.matrix, make_options, gpu_tests=gpu_tests)
     report = examine()
     if opts.fix:
         from gpuenv.cli.fix import fix
@@ -124,7 +127,7 @@ def _judge(opts: DoctorOptions, source: MachineSource) -> int:
     emit_report(
         report,
         specs,
-        RenderOptions(verbose=opts.verbose, color=not opts.no_color, redact=opts.redact, history=history),
+        RenderOptions(verbose=opts.verbose, color=not opts.no_color, redacted=opts.redact, history=history),
     )
     if opts.verbose:
         show_phases(report.snapshot)
@@ -133,7 +136,8 @@ def _judge(opts: DoctorOptions, source: MachineSource) -> int:
 
 def _list(opts: DoctorOptions, source: MachineSource) -> None:
     """Lists every check with its code, title and causes."""
-    from gpuenv.cli.diagnosis import plugins, read_settings, suppressions_of
+    from gpuenv.cli.check_codes import plugins
+    from gpuenv.cli.configuration import check_suppressions, read_config
     from gpuenv.cli.output import RECORD_FORMATS, emit_record, read_formats
     from gpuenv.cli.sources import validate_options
     from gpuenv.doctor.checks import all_checks
@@ -142,18 +146,18 @@ def _list(opts: DoctorOptions, source: MachineSource) -> None:
     from gpuenv.report.text_line import TextLine
 
     specs = read_formats(opts.formats, opts.output, RECORD_FORMATS)
-    _left_out(opts)
-    suppressions_of(read_settings(opts.config, no_config=opts.no_config))
+    _excluded_codes(opts)
+    check_suppressions(read_config(opts.config, no_config=opts.no_config).suppressions)
     validate_options(source, opts.matrix)
-    of_plugins = (ListedCheck(plugin.code, plugin.function, (), plugin.package) for plugin in plugins())
-    listed = Checks((*listed_checks(all_checks()), *of_plugins))
+    from_plugins = (ListedCheck(plugin.code, plugin.function, (), plugin.package) for plugin in plugins())
+    listed = Checks((*listed_checks(all_checks()), *from_plugins))
     plugin_lines = [
         TextLine(f"{plugin.code}  from {plugin.package} ({plugin.function})", hang=8) for plugin in plugins()
     ]
     emit_record(listed, lambda: [*list_lines(all_checks()), *plugin_lines], specs, color=not opts.no_color)
 
 
-def _left_out(opts: DoctorOptions) -> frozenset[str]:
+def _excluded_codes(opts: DoctorOptions) -> frozenset[str]:
     """The codes of the checks that ``--only`` and ``--skip`` leave out.
 
     Raises:
@@ -161,7 +165,7 @@ def _left_out(opts: DoctorOptions) -> frozenset[str]:
     """
     if not opts.only and not opts.skip:
         return frozenset()
-    from gpuenv.cli.diagnosis import known_codes
+    from gpuenv.cli.check_codes import known_codes
     from gpuenv.doctor.checks import all_checks
 
     checks = {check.code: check for check in all_checks()}
@@ -178,8 +182,5 @@ def _left_out(opts: DoctorOptions) -> frozenset[str]:
 def _known(code: str, codes: Sequence[str]) -> str:
     if code.upper() in codes:
         return code.upper()
-    import difflib
-
-    matches = difflib.get_close_matches(code.upper(), codes, 1)
-    remedy = f"did you mean {matches[0]}? " if matches else ""
-    raise CommandError(ExitCode.USAGE, f"there is no check {code}", f"{remedy}gpuenv doctor --list names them")
+    remedy = f"{did_you_mean(code, codes)} gpuenv doctor --list names them".lstrip()
+    raise CommandError(ExitCode.USAGE, f"there is no check {code}", remedy)

@@ -11,7 +11,7 @@ import typer
 from gpuenv.cli import completion, options
 from gpuenv.cli.command_errors import CommandError
 from gpuenv.cli.explanation import explain_text
-from gpuenv.cli.meanings import find_entry, find_plugin_entry, similar_names
+from gpuenv.cli.meanings import find_entry, find_plugin_entry, suggest_names
 from gpuenv.cli.pastes import read_chunks
 from gpuenv.cli.sources import MachineSource, validate_options
 from gpuenv.model.exit_codes import ExitCode
@@ -64,18 +64,18 @@ def explain(
     probed = probe or (python is not None and snapshot is None)
     out = Output(output, output_format is options.Format.JSON, not no_color, redact)
     source = MachineSource(python, snapshot, assume or (), not probed and snapshot is None, timeout, driver_root)
-    what = " ".join(words or _standard_input())
-    is_file = os.path.exists(what)  # noqa: PTH110 - False for a name that is too long or holds a null
-    entry = find_entry(what) or (None if is_file else find_plugin_entry(what, timeout))
+    subject = " ".join(words or _standard_input())
+    is_file = os.path.exists(subject)  # noqa: PTH110 - False for a name that is too long or holds a null
+    entry = find_entry(subject) or (None if is_file else find_plugin_entry(subject, timeout))
     if entry is not None:
         validate_options(source, matrix)
         meaning, lines = entry
         out.emit(meaning, lambda: lines)
         return
-    text = _scanned(what, is_file=is_file)
+    text = _scanned(subject, is_file=is_file)
     if not words and not text.head.strip():
         raise _no_text()
-    explanation = explain_text(text, source, matrix, name=what if is_file else None)
+    explanation = explain_text(text, source, matrix, name=subject if is_file else None)
     out.emit(explanation, lambda: explanation_text(explanation, verbose=verbose))
     raise typer.Exit(ExitCode.OK if explanation.causes else ExitCode.UNFIT)
 
@@ -91,7 +91,7 @@ def _standard_input() -> tuple[str, ...]:
     return ("-",)
 
 
-def _scanned(what: str, *, is_file: bool) -> ScannedText:
+def _scanned(subject: str, *, is_file: bool) -> ScannedText:
     """The text of a file or of standard input, or the argument itself.
 
     Raises:
@@ -99,20 +99,17 @@ def _scanned(what: str, *, is_file: bool) -> ScannedText:
     """
     from gpuenv.paste.error_text import scan_text
 
-    if what == "-" or is_file:
-        return scan_text(read_chunks(what))
-    if not what.strip():
+    if subject == "-" or is_file:
+        return scan_text(read_chunks(subject))
+    if not subject.strip():
         raise _no_text()
-    text = scan_text((what.encode("utf-8", "surrogateescape"),))
-    if text.scanner.hits or len(what.split()) > 1:
+    text = scan_text((subject.encode("utf-8", "surrogateescape"),))
+    if text.scanner.hits or len(subject.split()) > 1:
         return text
-    names = similar_names(what)
     raise CommandError(
         ExitCode.USAGE,
-        f"{what} is not a code, a cause, a file or a known error",
-        f"did you mean {', '.join(names)}?"
-        if names
-        else "give a file with the error, its text, or - for standard input",
+        f"{subject} is not a code, a cause, a file or a known error",
+        suggest_names(subject) or "give a file with the error, its text, or - for standard input",
     )
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.fleet_source import MaxAge, Source, read_fleet, seconds_of
+from gpuenv.cli.fleet_source import MaxAge, Source, parse_age, read_fleet
 from gpuenv.cli.sources import get_matrix
 
 
@@ -37,7 +37,7 @@ def drain(
     from gpuenv.fleet.analysis import FleetOptions, analyse
     from gpuenv.fleet.drain import kubernetes_commands, slurm_commands
 
-    fleet_options = FleetOptions(time.time(), seconds_of(max_age))
+    fleet_options = FleetOptions(time.time(), parse_age(max_age))
     fleet = analyse(read_fleet(source), get_matrix(matrix), fleet_options)
     lines = slurm_commands(fleet) if scheduler is Scheduler.SLURM else kubernetes_commands(fleet)
     write_result("".join(f"{line}\n" for line in lines), output)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.clock import today
 from gpuenv.cli.command_errors import CommandError, usage_errors
 from gpuenv.cli.sources import MachineSource
+from gpuenv.clock import today
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -71,9 +71,7 @@ def node(
     with usage_errors(ValueError):
         name = node_name(os.environ, platform.node())
     host_only = host_only or not (python or os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX"))
-    source = MachineSource(
-        python, None, (), no_probe=False, timeout=timeout * _FOR_PROBES, driver_root=driver_root, host_only=host_only
-    )
+    source = MachineSource(python, timeout=timeout * _FOR_PROBES, driver_root=driver_root, host_only=host_only)
     found = _examined(source, matrix, timeout, name, run)
     hidden = identity()._replace(hosts=(), uuids=False)
 
@@ -102,13 +100,13 @@ def _examined(source: MachineSource, matrix: Path | None, seconds: float, name: 
     from gpuenv.fleet.node import answer, failure
     from gpuenv.net import run_within
 
-    def options_of(_: Snapshot) -> Any:  # noqa: ANN401 - imported while the probes run
+    def make_options(_: Snapshot) -> Any:  # noqa: ANN401 - imported while the probes run
         from gpuenv.doctor.diagnose import DiagnosisOptions
 
         return DiagnosisOptions(host_only=source.host_only, hardware_must_be_sound=True, day=today())
 
     def examine() -> Report:
-        return make_diagnosis_report(source, matrix, options_of)
+        return make_diagnosis_report(source, matrix, make_options)
 
     taken_at = time.time()
     try:

@@ -11,7 +11,7 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.command_errors import CommandError
-from gpuenv.cli.fleet_source import Expect, MaxAge, Source, read_fleet, seconds_of
+from gpuenv.cli.fleet_source import Expect, MaxAge, Source, parse_age, read_fleet
 from gpuenv.cli.sources import get_matrix
 from gpuenv.model.exit_codes import ExitCode
 
@@ -72,26 +72,24 @@ def report(
     specs = read_formats(formats, output, _FORMATS)
     if (via is Via.DASK) != (scheduler is not None):
         raise CommandError(ExitCode.USAGE, "--via dask and --scheduler ADDRESS need each other")
-    fleet_options = FleetOptions(time.time(), seconds_of(max_age), quorum)
+    fleet_options = FleetOptions(time.time(), parse_age(max_age), quorum)
     partial = read_fleet(source, expect=expect, scheduler=scheduler)
     rows = get_matrix(matrix)
     fleet = analyse(with_pseudonyms(partial) if redact else partial, rows, fleet_options)
     if redact:
         fleet = decode(Fleet, redacted(encode(fleet), identity()))
-    for spec in sorted(specs, key=lambda spec: spec.path is None):
+    for spec in specs:
         _emit(fleet, spec, color=not no_color)
     raise typer.Exit(fleet.exit_code)
 
 
 def _emit(fleet: Fleet, spec: OutputSpec, *, color: bool) -> None:
-    from gpuenv.cli.output import emit_json, emit_lines, write_result
+    from gpuenv.cli.output import RECORD_FORMATS, Output, write_result
 
-    if spec.form == "json":
-        emit_json(fleet, spec.path, redacted=False)
-    elif spec.form == "text":
+    if spec.form in RECORD_FORMATS:
         from gpuenv.fleet.text import fleet_lines
 
-        emit_lines(fleet_lines(fleet), spec.path, color=color, redacted=False)
+        Output(spec.path, spec.form == "json", color, redacted=False).emit(fleet, lambda: fleet_lines(fleet))
     else:
         text: str = importlib.import_module(f"gpuenv.fleet.{spec.form}").render(fleet)
         write_result(text, spec.path, shared=spec.form == "prometheus")

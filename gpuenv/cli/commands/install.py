@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
@@ -12,22 +11,18 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.command_errors import CommandError, announce, usage_errors
-from gpuenv.cli.sources import MachineSource, get_matrix, probing
+from gpuenv.cli.sources import MachineSource
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from gpuenv.cli.environment_change import PlanFactory
     from gpuenv.cli.install_plans import ExaminedMachine
+    from gpuenv.cli.install_target import InstallTarget
     from gpuenv.cli.installers import InstallerRequest
     from gpuenv.cli.output import Output
     from gpuenv.install.environment import Scheme
-    from gpuenv.install.installer_config import Installer
     from gpuenv.install.planner import PreparedInstall
     from gpuenv.matrix.offers import Wanted
-    from gpuenv.matrix.tables import Matrix
-    from gpuenv.model.snapshot import Snapshot
 
 
 class InstallOptions(NamedTuple):
@@ -88,7 +83,7 @@ def install(opts: InstallOptions) -> None:
     """
     from gpuenv.cli.install_offers import read_lock
     from gpuenv.cli.install_outcome import outcome_on_failure
-    from gpuenv.cli.install_target import target_of
+    from gpuenv.cli.install_target import select_target
     from gpuenv.cli.installers import InstallerRequest
     from gpuenv.cli.output import Output, check_paths
     from gpuenv.matrix.offers import parse_wanted
@@ -98,12 +93,12 @@ def install(opts: InstallOptions) -> None:
         wanted = tuple(map(parse_wanted, opts.requirement or ()))
     if wanted and (opts.locked or opts.bundle):
         raise CommandError(ExitCode.USAGE, "a REQUIREMENT and --locked or --bundle exclude each other")
-    python = target_of(opts.python, opts.kernel)
-    source = MachineSource(python, None, opts.assume or (), False, opts.timeout, opts.driver_root)
+    python = select_target(opts.python, opts.kernel)
+    source = MachineSource(python, assume=opts.assume or (), timeout=opts.timeout, driver_root=opts.driver_root)
     if opts.locked is not None and opts.bundle is not None:
         raise CommandError(ExitCode.USAGE, "--locked and --bundle exclude each other: a bundle has its own lock")
     offline = opts.offline or opts.bundle is not None
-    request = InstallerRequest(opts.installer, offline, opts.break_system_packages, opts.install_timeout)
+    request = InstallerRequest(opts.installer, offline, opts.install_timeout, opts.break_system_packages)
     as_json = opts.output_format is options.Format.JSON
     out = Output(opts.output, as_json, not opts.no_color, opts.redact, opts.verbose)
     with outcome_on_failure(out, source.named_target) as recovered:
@@ -125,74 +120,38 @@ def _install(
     import tempfile
 
     from gpuenv.cli.install_outcome import show_outcome
-    from gpuenv.cli.install_target import interpreter_of, recover_interrupted, refuse_interrupted
+    from gpuenv.cli.install_target import examine_target, recover_interrupted, refuse_interrupted, require_interpreter
+    from gpuenv.install.journal import Store, store_of
     from gpuenv.install.plan import Clock
 
     clock = Clock(time.monotonic())
-    interpreter = interpreter_of(source)
+    interpreter = require_interpreter(source)
     if opts.dry_run:
-        refuse_interrupted(interpreter)
+        refuse_interrupted(store_of(interpreter))
     else:
-        recovered += recover_interrupted(interpreter, None, offline=request.offline)
+        recovered += recover_interrupted(store_of(interpreter), offline=request.offline)
     clock.begin("examination")
-    target, snapshot, rows = _examination(interpreter, source, opts.matrix, request)
+    target, snapshot, matrix = examine_target(interpreter, source, opts.matrix, request)
     clock.begin("resolution")
-    from gpuenv.cli.environment_change import ConsentOptions, transact
+    from gpuenv.cli.environment_change import ConsentOptions, dry_run_plan, show_plan, transact
     from gpuenv.cli.install_plans import ExaminedMachine
     from gpuenv.install.plan import Result
     from gpuenv.matrix.resolve import resolve
 
     scheme = target.scheme
-    examined = ExaminedMachine(source, snapshot, rows, resolve(snapshot, rows))
+    examined = ExaminedMachine(source, snapshot, matrix, resolve(snapshot, matrix))
     with tempfile.TemporaryDirectory(prefix="gpuenv-") as scratch:
         plan_factory = _plan_factory(target, examined, opts, wanted, request, Path(scratch))
-        consent = ConsentOptions(out, opts.yes, opts.dry_run, opts.allow_changes, request.offline)
-        done = transact(interpreter, scheme, plan_factory, consent, clock)
-    if done is None:
-        return ExitCode.OK
+        if opts.dry_run:
+            refuse_interrupted(Store(Path(scheme.root)))
+            show_plan(dry_run_plan(plan_factory, clock), out)
+            return ExitCode.OK
+        consent = ConsentOptions(out, opts.yes, opts.allow_changes, request.offline)
+        done = transact(scheme, plan_factory, consent, clock)
     if done.status in (Result.UNCHANGED, Result.INSTALLED) and opts.guard is not None:
         _write_guard(scheme, opts.guard)
     show_outcome(replace(done, recovered=(*recovered, *done.recovered)), out)
     return done.exit_code
-
-
-class InstallTarget(NamedTuple):
-    """The target's folders, and its installer of wheels, which is selected while the machine is probed."""
-
-    scheme: Scheme
-    installer_future: Future[Installer | None]
-
-
-def _examination(
-    interpreter: str, source: MachineSource, matrix: Path | None, request: InstallerRequest
-) -> tuple[InstallTarget, Snapshot, Matrix]:
-    """Probes the machine and the target, and imports modules that are needed later meanwhile.
-
-    Raises:
-        InstallError: when the target may not be installed into.
-        CommandError: when it does not answer, or there is no matrix.
-    """
-    from concurrent.futures import ThreadPoolExecutor
-
-    from gpuenv.cli.install_target import require_target
-    from gpuenv.cli.installers import installer_for
-    from gpuenv.probe.children import ChildGroup
-
-    # The children first: they are forked before any thread starts. An interrupt waits for none of them.
-    with ThreadPoolExecutor(1) as pool, closing(ChildGroup()) as group, probing(source) as finish:
-        from gpuenv.cli.install_target import changeable_scheme
-        from gpuenv.cli.installers import takes_conda
-
-        def choose() -> Installer | None:
-            scheme = scheme_future.result()
-            return None if takes_conda(scheme, request) else installer_for(scheme, request)
-
-        scheme_future = pool.submit(changeable_scheme, interpreter, source, request, group)
-        installer_future = pool.submit(choose)
-        rows = get_matrix(matrix)
-        snapshot = finish(rows)
-        require_target(snapshot)
-        return InstallTarget(scheme_future.result(), installer_future), snapshot, rows
 
 
 def _plan_factory(
@@ -207,7 +166,7 @@ def _plan_factory(
 
     The wheels are those of the resolver, of a lock file, or of a bundle, which is unpacked to ``scratch``.
     """
-    from gpuenv.cli.install_offers import chosen_offers, read_lock, requirements_of_lock
+    from gpuenv.cli.install_offers import chosen_offers, lock_requirements, read_lock
     from gpuenv.cli.install_plans import by_conda, by_wheels, prepare_wheels
     from gpuenv.cli.installers import takes_conda
     from gpuenv.matrix.offers import Offer
@@ -225,20 +184,20 @@ def _plan_factory(
         return by_conda(scheme, examined, request)
     pins = None
     if opts.bundle is not None:
-        from gpuenv.cli.commands.bundle import fitting_bundle
+        from gpuenv.install.bundle import open_bundle_for
 
-        content = fitting_bundle(opts.bundle, scratch, scheme)
+        content = open_bundle_for(scheme, opts.bundle, scratch)
         pins, request = content.pins, request._replace(find_links=str(content.wheels))
     elif opts.locked is not None:
         pins = read_lock(opts.locked, scheme.markers)
     lock = opts.bundle or opts.locked
     if pins is not None and lock is not None:
-        found: tuple[Offer, ...] = (Offer(requirements_of_lock(pins, examined.resolution, lock)),)
+        offers: tuple[Offer, ...] = (Offer(lock_requirements(pins, examined.resolution, lock)),)
     else:
-        found = chosen_offers(examined.snapshot, examined.matrix, wanted, any_numpy=opts.allow_changes)
+        offers = chosen_offers(examined.snapshot, examined.matrix, wanted, any_numpy=opts.allow_changes)
 
     def prepared() -> PreparedInstall:
-        return prepare_wheels(scheme, request, found, pins, target.installer_future.result())
+        return prepare_wheels(scheme, request, offers, pins, target.installer_future.result())
 
     return by_wheels(prepared, examined)
 

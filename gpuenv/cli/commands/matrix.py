@@ -120,8 +120,8 @@ def show(
     --format html writes a page with the whole matrix. --format json writes the whole matrix as gpuenv.matrix/1, and
     selected rows as gpuenv.matrix-rows/1.
     """
-    from gpuenv.cli.clock import days_since
     from gpuenv.cli.output import emit_json, emit_lines, write_result
+    from gpuenv.clock import days_since
     from gpuenv.matrix.grid import build_grid
     from gpuenv.matrix.row_lookup import RowFilter, select_rows
     from gpuenv.report.matrix_page import page

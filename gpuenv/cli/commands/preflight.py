@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
 import typer
 
 from gpuenv.cli import completion, options
-from gpuenv.cli.clock import today
 from gpuenv.cli.command_errors import CommandError, progress
 from gpuenv.cli.sources import MachineSource
+from gpuenv.clock import today
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.model.strings import Lines
@@ -100,7 +100,8 @@ def preflight(opts: PreflightOptions) -> None:
     Exit code: 0 fit and every requirement met, 1 unfit, 8 undetermined; with --retry-elsewhere, 75 for a host that is
     bad or busy.
     """
-    from gpuenv.cli.diagnosis import fail_on_of, make_diagnosis_report, read_settings, show_phases, suppressions_of
+    from gpuenv.cli.configuration import check_suppressions, fail_on_names, read_config
+    from gpuenv.cli.diagnosis import make_diagnosis_report
     from gpuenv.cli.output import (
         RECORD_FORMATS,
         REPORT_FORMATS,
@@ -110,12 +111,13 @@ def preflight(opts: PreflightOptions) -> None:
         emit_report,
         read_formats,
         read_history,
+        show_phases,
     )
     from gpuenv.preflight.config import FailOn
 
     specs = read_formats(opts.formats, opts.output, RECORD_FORMATS if opts.list_requirements else REPORT_FORMATS)
-    settings = read_settings(opts.config, no_config=opts.no_config)
-    budget = opts.timeout if opts.timeout is not None else settings.timeout
+    config = read_config(opts.config, no_config=opts.no_config)
+    budget = opts.timeout if opts.timeout is not None else config.timeout
     source = MachineSource(
         opts.python,
         opts.snapshot,
@@ -125,12 +127,12 @@ def preflight(opts: PreflightOptions) -> None:
         opts.driver_root,
         host_only=opts.host_only,
     )
-    requirements = _requirements(settings, opts)
-    gpu_tests = _gpu_tests(opts.smoke, settings, budget)
+    requirements = _requirements(config, opts)
+    gpu_tests = _gpu_tests(opts.smoke, config, budget)
     if opts.host_only:
         _check_host_only(opts.python, requirements, gpu_tests)
-    allowances = suppressions_of(settings)
-    fail_on = fail_on_of((*settings.fail_on, *map(FailOn, opts.fail_on or ())))
+    check_suppressions(config.suppressions)
+    fail_on = fail_on_names((*config.fail_on, *map(FailOn, opts.fail_on or ())))
     if opts.list_requirements:
         from gpuenv.cli.sources import validate_options
         from gpuenv.report.catalogue import grammar_lines, listed_requirements
@@ -142,34 +144,34 @@ def preflight(opts: PreflightOptions) -> None:
         check_paths(entry.path for entry in specs)
     history = read_history(opts.history)
 
-    def options_of(facts: Snapshot) -> DiagnosisOptions:
+    def make_options(snapshot: Snapshot) -> DiagnosisOptions:
         from gpuenv.doctor.diagnose import DiagnosisOptions
         from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
 
         return DiagnosisOptions(
-            requirements=evaluate(requirements, facts),
+            requirements=evaluate(requirements, snapshot),
             no_gpu=no_gpu_expected(requirements),
             no_cupy=no_cupy_expected(requirements),
             host_only=opts.host_only,
-            suppressions=allowances,
+            suppressions=config.suppressions,
             fail_on=fail_on,
             hardware_must_be_sound=True,
             day=today(),
         )
 
-    waiting = opts.wait if opts.wait is not None else settings.wait or 0.0
+    waiting = opts.wait if opts.wait is not None else config.wait or 0.0
     is_live = opts.snapshot is None and not opts.no_probe
     started = time.monotonic()
     report = _when_free(
-        lambda: make_diagnosis_report(source, opts.matrix, options_of, started, gpu_tests),
+        lambda: make_diagnosis_report(source, opts.matrix, make_options, started, gpu_tests),
         started + (waiting if is_live else 0.0),
     )
-    if settings.retry_elsewhere if opts.retry_elsewhere is None else opts.retry_elsewhere:
+    if config.retry_elsewhere if opts.retry_elsewhere is None else opts.retry_elsewhere:
         report = with_retry_code(report)
     emit_report(
         report,
         specs,
-        RenderOptions(verbose=opts.verbose, color=not opts.no_color, redact=opts.redact, history=history),
+        RenderOptions(verbose=opts.verbose, color=not opts.no_color, redacted=opts.redact, history=history),
     )
     if opts.verbose:
         show_phases(report.snapshot)
@@ -189,19 +191,19 @@ def _check_host_only(python: str | None, requirements: Sequence[Requirement], gp
         raise CommandError(ExitCode.USAGE, message, "--no-config ignores configuration files")
 
 
-def _gpu_tests(level: SmokeLevel | None, settings: Config, budget: float | None) -> GpuTestRequest | None:
+def _gpu_tests(level: SmokeLevel | None, config: Config, budget: float | None) -> GpuTestRequest | None:
     """The GPU tests within the time limit, which by default covers probing plus the level's budget."""
-    selected = level or settings.smoke
+    selected = level or config.smoke
     if selected is None:
         return None
     from gpuenv.cli.gpu_tests import GpuTestRequest
     from gpuenv.smoke.tasks import BUDGET
 
     seconds = options.TIMEOUT + _SLACK * BUDGET[selected] if budget is None else budget
-    return GpuTestRequest(selected, seconds, settings.file if level is None else None)
+    return GpuTestRequest(selected, seconds, config.file if level is None else None)
 
 
-def _requirements(settings: Config, opts: PreflightOptions) -> tuple[Requirement, ...]:
+def _requirements(config: Config, opts: PreflightOptions) -> tuple[Requirement, ...]:
     """Those of the configuration and of the options.
 
     Raises:
@@ -209,7 +211,7 @@ def _requirements(settings: Config, opts: PreflightOptions) -> tuple[Requirement
     """
     from gpuenv.preflight.evaluate import contradiction
 
-    found = (*settings.requirements, *_from_options(opts.require or (), expect_no_gpu=opts.expect_no_gpu))
+    found = (*config.requirements, *_from_options(opts.require or (), expect_no_gpu=opts.expect_no_gpu))
     if contradictory := contradiction(found):
         raise CommandError(ExitCode.USAGE, f"no machine can meet {contradictory}", "remove one of them")
     return found
@@ -233,9 +235,11 @@ def _from_options(texts: Sequence[str], *, expect_no_gpu: bool) -> tuple[Require
 
 def _when_free(examine: Callable[[], Report], until: float) -> Report:
     """Examines the machine, again and again while a busy GPU is the only error and time is left."""
+    from gpuenv.preflight.evaluate import may_pass
+
     pause = _FIRST_PAUSE
     report = examine()
-    while _is_busy(report) and time.monotonic() < until:
+    while may_pass(report.findings, report.requirements) and time.monotonic() < until:
         left = until - time.monotonic()
         progress(f"the GPU is busy; trying again (at most {left:.0f} s more)")
         time.sleep(min(pause, left))
@@ -252,15 +256,3 @@ def with_retry_code(report: Report) -> Report:
         return report
     reason = reason_to_retry(report.findings, report.requirements)
     return report._replace(exit_code=int(ExitCode.RETRY_ELSEWHERE), retry_elsewhere=reason) if reason else report
-
-
-def _is_busy(report: Report) -> bool:
-    """Whether every error may pass by itself."""
-    from gpuenv.model.causes import Cause
-    from gpuenv.model.finding import RequirementStatus, Severity
-    from gpuenv.preflight.evaluate import is_transient
-
-    errors = [finding for finding in report.findings if finding.severity is Severity.ERROR]
-    violated = [entry for entry in report.requirements if entry.status is RequirementStatus.VIOLATED]
-    may_pass = all(f.cause.transient or f.cause is Cause.REQUIREMENT_NOT_MET for f in errors)
-    return bool(errors) and may_pass and all(is_transient(entry) for entry in violated)

@@ -28,16 +28,11 @@ def probe(
     With -v, timings on standard error.
     """
     del offline  # nothing here uses the network
-    from gpuenv.cli.output import emit_json, emit_lines
+    from gpuenv.cli.output import Output, show_phases
+    from gpuenv.report.snapshot_text import fact_lines
 
     facts = get_snapshot(MachineSource(python, snapshot, assume or (), no_probe, timeout, driver_root, deep=deep), None)
-    if output_format is options.Format.JSON or output is not None:
-        emit_json(facts, output, redacted=redact)
-    else:
-        from gpuenv.report.snapshot_text import fact_lines
-
-        emit_lines(fact_lines(facts), None, color=not no_color, redacted=redact)
+    as_json = output_format is options.Format.JSON or output is not None
+    Output(output, as_json, not no_color, redact).emit(facts, lambda: fact_lines(facts))
     if verbose:
-        from gpuenv.cli.diagnosis import show_phases
-
         show_phases(facts)

@@ -2,71 +2,64 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
 
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.clock import days_since
 from gpuenv.cli.command_errors import CommandError, announce, usage_errors
-from gpuenv.cli.sources import MachineSource, get_all, get_both
+from gpuenv.cli.sources import MachineSource, get_machine_and_matrix, get_machines_and_matrix
+from gpuenv.clock import days_since
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.strings import Lines, lines_of
 
 if TYPE_CHECKING:
+    from gpuenv.cli.installers import InstallerRequest
     from gpuenv.install.plan import Plan
     from gpuenv.matrix.tables import Matrix
     from gpuenv.model.resolution import Resolution
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.report.text_line import TextLine
 
-Snapshots = Annotated[
-    Optional[list[Path]],
-    typer.Option(
-        "--snapshot",
-        metavar="FILE",
-        help="Use a recorded machine instead of this one. Repeatable.",
-    ),
-]
-WhatIf = Annotated[
-    Optional[list[str]],
-    typer.Option(
-        "--what-if",
-        metavar="KEY=VALUE,VALUE",
-        help="Print a table of the results for each value, such as driver=580,590. Repeat it to combine keys.",
-    ),
-]
-WhyNot = Annotated[
-    Optional[str],
-    typer.Option("--why-not", metavar="LINE", help="Explain why this wheel line, release or image was not chosen."),
-]
 
-Solve = Annotated[
-    bool,
-    typer.Option("--solve", help="Let the installer's solver confirm the wheel, and show the plan of its install."),
-]
+class ResolveOptions(NamedTuple):
+    """The options of ``gpuenv resolve``."""
+
+    python: options.Python = None
+    snapshot: options.SnapshotFiles = None
+    assume: options.Assume = None
+    no_probe: options.NoProbe = False
+    paste: options.Paste = None
+    what_if: Annotated[
+        Optional[list[str]],
+        typer.Option(
+            "--what-if",
+            metavar="KEY=VALUE,VALUE",
+            help="Print a table of the results for each value, such as driver=580,590. Repeat it to combine keys.",
+        ),
+    ] = None
+    why_not: Annotated[
+        Optional[str],
+        typer.Option("--why-not", metavar="LINE", help="Explain why this wheel line, release or image was not chosen."),
+    ] = None
+    solve: Annotated[
+        bool,
+        typer.Option("--solve", help="Let the installer's solver confirm the wheel, and show the plan of its install."),
+    ] = False
+    installer: options.WheelInstaller = options.WheelsFrom.AUTO
+    matrix: options.MatrixFile = None
+    output_format: options.OutputFormat = options.Format.TEXT
+    output: options.OutputFile = None
+    offline: options.NetworkOffline = False
+    no_color: options.NoColor = False
+    verbose: options.Verbose = False
+    timeout: options.Timeout = options.TIMEOUT
+    redact: options.Redact = True
+    driver_root: options.DriverRoot = "/"
 
 
-def resolve(
-    python: options.Python = None,
-    snapshot: Snapshots = None,
-    assume: options.Assume = None,
-    no_probe: options.NoProbe = False,
-    paste: options.Paste = None,
-    what_if: WhatIf = None,
-    why_not: WhyNot = None,
-    solve: Solve = False,
-    installer: options.WheelInstaller = options.WheelsFrom.AUTO,
-    matrix: options.MatrixFile = None,
-    output_format: options.OutputFormat = options.Format.TEXT,
-    output: options.OutputFile = None,
-    offline: options.NetworkOffline = False,
-    no_color: options.NoColor = False,
-    verbose: options.Verbose = False,
-    timeout: options.Timeout = options.TIMEOUT,
-    redact: options.Redact = True,
-    driver_root: options.DriverRoot = "/",
-) -> None:
+@options.takes(ResolveOptions)
+def resolve(opts: ResolveOptions) -> None:
     """Find the CuPy wheel that fits, and why others do not.
 
     Also finds the conda specification and the image that fit. Only --solve uses the network.
@@ -80,86 +73,83 @@ def resolve(
     from gpuenv.matrix.resolve import resolve as resolve_wheel
     from gpuenv.report.resolution_text import explanation_lines, fleet_lines, what_if_lines, why_not_lines
 
-    files = snapshot or []
-    if (what_if is not None) + (why_not is not None) + (len(files) > 1) > 1:
+    files = opts.snapshot or []
+    if (opts.what_if is not None) + (opts.why_not is not None) + (len(files) > 1) > 1:
         raise CommandError(ExitCode.USAGE, "--what-if, --why-not and several --snapshot exclude each other")
-    if solve and (files or no_probe or paste or what_if is not None or why_not is not None):
+    if opts.solve and (files or opts.no_probe or opts.paste or opts.what_if is not None or opts.why_not is not None):
         message = "--solve needs this machine's environment, and excludes --snapshot, --no-probe, --paste and questions"
         raise CommandError(ExitCode.USAGE, message)
-    out = Output(output, as_json=output_format is options.Format.JSON, color=not no_color, redacted=redact)
-    source = MachineSource(
-        python, files[0] if files else None, assume or (), no_probe, timeout, driver_root, paste=paste
+    out = Output(
+        opts.output, as_json=opts.output_format is options.Format.JSON, color=not opts.no_color, redacted=opts.redact
     )
-    if what_if is not None:
+    source = MachineSource(
+        opts.python,
+        files[0] if files else None,
+        opts.assume or (),
+        opts.no_probe,
+        opts.timeout,
+        opts.driver_root,
+        paste=opts.paste,
+    )
+    if opts.what_if is not None:
         with usage_errors(AssumeError):
-            answers.validate_dimensions(tuple(what_if))  # before the matrix is read
-    if len(files) > 1 and paste is None:
-        machines, rows = get_all(source, files, matrix)
-        fleet = answers.resolve_fleet(machines, rows)
-        out.emit(fleet, lambda: [*fleet_lines(fleet), *_matrix_lines(rows)])
+            answers.validate_dimensions(tuple(opts.what_if))  # before the matrix is read
+    if len(files) > 1 and opts.paste is None:
+        machines, matrix = get_machines_and_matrix(source, files, opts.matrix)
+        fleet = answers.resolve_fleet(machines, matrix)
+        out.emit(fleet, lambda: [*fleet_lines(fleet), *_matrix_lines(matrix)])
         raise typer.Exit(ExitCode.NOTHING_FITS if fleet.unserved else ExitCode.OK)
-    facts, rows = get_both(source, matrix)
-    _announce_target_problems(facts)
-    if what_if is not None:
+    snapshot, matrix = get_machine_and_matrix(source, opts.matrix)
+    _announce_target_problems(snapshot)
+    if opts.what_if is not None:
         with usage_errors(AssumeError):
-            table = answers.what_if(facts, tuple(what_if), rows)
-        out.emit(table, lambda: [*what_if_lines(table), *_matrix_lines(rows)])
-        served = any(row.candidate is not None for row in table.rows)
-    elif why_not is not None:
+            table = answers.what_if(snapshot, tuple(opts.what_if), matrix)
+        out.emit(table, lambda: [*what_if_lines(table), *_matrix_lines(matrix)])
+        is_served = any(row.candidate is not None for row in table.rows)
+    elif opts.why_not is not None:
         with usage_errors(answers.UnknownCandidateError):
-            answer = answers.why_not(facts, why_not, rows)
-        out.emit(answer, lambda: [*why_not_lines(answer), *_matrix_lines(rows)])
-        served = choose(facts, rows) is not None
+            answer = answers.why_not(snapshot, opts.why_not, matrix)
+        out.emit(answer, lambda: [*why_not_lines(answer), *_matrix_lines(matrix)])
+        is_served = choose(snapshot, matrix) is not None
     else:
-        resolution, plan = resolve_wheel(facts, rows), None
-        if solve and resolution.wheel is not None:
-            resolution, plan = _solved(resolution, source, (facts, rows), installer, offline=offline)
-        shown = [*explanation_lines(resolution, verbose=verbose), *(_plan_lines(plan) if plan else ())]
-        out.emit(resolution, lambda: [*shown, *_matrix_lines(rows)])
-        served = resolution.wheel is not None
-    raise typer.Exit(ExitCode.OK if served else ExitCode.NOTHING_FITS)
+        resolution, plan = resolve_wheel(snapshot, matrix), None
+        if opts.solve and resolution.wheel is not None:
+            from gpuenv.cli.installers import InstallerRequest
+
+            request = InstallerRequest(opts.installer.installer, opts.offline, options.INSTALL_TIMEOUT)
+            resolution, plan = _confirm(resolution, source, snapshot, matrix, request)
+        shown = [*explanation_lines(resolution, verbose=opts.verbose), *_plan_lines(plan)]
+        out.emit(resolution, lambda: [*shown, *_matrix_lines(matrix)])
+        is_served = resolution.wheel is not None
+    raise typer.Exit(ExitCode.OK if is_served else ExitCode.NOTHING_FITS)
 
 
-def _solved(
-    resolution: Resolution,
-    source: MachineSource,
-    read: tuple[Snapshot, Matrix],
-    installer: options.WheelsFrom,
-    *,
-    offline: bool,
+def _confirm(
+    resolution: Resolution, source: MachineSource, snapshot: Snapshot, matrix: Matrix, request: InstallerRequest
 ) -> tuple[Resolution, Plan]:
-    """Returns the resolution with the wheel that the installer's solver chooses, and the plan of its install.
+    """The resolution with the wheel that the installer's solver chooses, and the plan of its install.
 
     Raises:
         CommandError: when nothing can be solved, or conda manages the target.
     """
-    from gpuenv.cli.install_offers import chosen_offers
     from gpuenv.cli.install_outcome import command_error
-    from gpuenv.cli.install_plans import prepare_wheels
-    from gpuenv.cli.install_target import scheme_of_target
-    from gpuenv.cli.installers import InstallerRequest, takes_conda
+    from gpuenv.cli.solving import solved_wheel
     from gpuenv.install.exceptions import InstallError
-    from gpuenv.model.strings import Lines, lines_of
 
-    request = InstallerRequest(installer.installer, offline, False, options.INSTALL_TIMEOUT)
-    facts, rows = read
     try:
-        scheme = scheme_of_target(source, facts)
-        if takes_conda(scheme, request):
-            raise CommandError(ExitCode.USAGE, "conda manages this target: see gpuenv install --dry-run")
-        offers = chosen_offers(facts, rows)
-        plan = prepare_wheels(scheme, request, offers).plan
+        wheel, plan = solved_wheel(source, snapshot, matrix, request)
     except InstallError as error:
         raise command_error(error, source.named_target) from error
-    choices = (choice for offer in offers for choice in offer.choices)
-    wheel = next(choice for choice in choices if choice.requirements == plan.requirements)
     explanation = lines_of(resolution.explanation)
     if wheel != resolution.wheel:
         explanation.insert(1, f"The solver of {plan.installer} chooses {wheel.requirements[0].replace('==', ' ')}.")
     return resolution._replace(wheel=wheel, solved=True, explanation=Lines(explanation)), plan
 
 
-def _plan_lines(plan: Plan) -> list[TextLine]:
+def _plan_lines(plan: Plan | None) -> list[TextLine]:
+    """A blank line and the plan; nothing without one."""
+    if plan is None:
+        return []
     from gpuenv.install.plan_text import plan_lines
     from gpuenv.report.text_line import TextLine
 
@@ -174,11 +164,11 @@ def _matrix_lines(matrix: Matrix) -> list[TextLine]:
     return [TextLine(), matrix_line(matrix.revision, days_since(matrix.revision))]
 
 
-def _announce_target_problems(facts: Snapshot) -> None:
+def _announce_target_problems(snapshot: Snapshot) -> None:
     """Announces a target that does not answer, is half changed, or is another environment than it seems."""
     from gpuenv.model.snapshot import SourceState
 
-    target, state = facts.target, facts.source("target")
+    target, state = snapshot.target, snapshot.source("target")
     interrupted = target.open_transaction.value
     if interrupted is not None:
         announce(f"{interrupted.label} was interrupted: the answer is for the half-changed target; see gpuenv doctor")

@@ -49,20 +49,20 @@ def rollback(
 
     Exit code: 0 done, 2 consent is missing, 4 it failed, 7 the target cannot be used.
     """
-    from gpuenv.cli.environment_change import ConsentOptions
+    from gpuenv.cli.environment_change import ConsentOptions, show_plan
     from gpuenv.cli.install_outcome import outcome_on_failure
-    from gpuenv.cli.install_target import find_store, interpreter_of, target_of
+    from gpuenv.cli.install_target import find_store, require_interpreter, select_target
     from gpuenv.cli.output import Output, check_paths
-    from gpuenv.install.plan_text import history_lines, plan_lines
+    from gpuenv.install.plan_text import history_lines
     from gpuenv.install.rollback import history_of
 
     if forget and listing:
         raise CommandError(ExitCode.USAGE, "--forget and --list exclude each other")
     check_paths([output])
     out = Output(output, output_format is options.Format.JSON, not no_color, redact, verbose)
-    source = MachineSource(target_of(python, kernel), None, (), False, timeout, "/")
+    source = MachineSource(select_target(python, kernel), timeout=timeout)
     with outcome_on_failure(out, source.named_target) as recovered:
-        interpreter = interpreter_of(source)
+        interpreter = require_interpreter(source)
         store = find_store(interpreter, timeout)
         if listing:
             history = history_of(store)
@@ -70,14 +70,13 @@ def rollback(
         elif forget:
             _forget(store, interpreter, number, out, yes=yes, dry_run=dry_run)
         elif dry_run:
-            plan = _plan(store, interpreter, number)
-            out.emit(plan, lambda: plan_lines(plan))
+            show_plan(_plan_rollback(store, interpreter, number), out)
         else:
-            consent = ConsentOptions(out, yes, dry_run=False, offline=offline)
+            consent = ConsentOptions(out, yes, offline=offline)
             _roll_back(store, interpreter, number, consent, recovered)
 
 
-def _plan(store: Store, interpreter: str, number: str | None) -> Plan:
+def _plan_rollback(store: Store, interpreter: str, number: str | None) -> Plan:
     """What a rollback undoes: interrupted installs, then those up to the number."""
     from gpuenv.install.conda_restore import read_state
     from gpuenv.install.rollback import committed, plan_of_rollback, unfinished, up_to
@@ -106,7 +105,7 @@ def _forget(store: Store, interpreter: str, number: str | None, out: Output, *, 
         if dry_run:
             show_plan(plan, out)
             return
-        require_consent(plan, ConsentOptions(out, yes, dry_run=False))
+        require_consent(plan, ConsentOptions(out, yes))
         for forgotten in numbers:
             store.drop(forgotten)
     message = f"forgot what can no longer be undone: {', '.join(numbers)}"
@@ -128,8 +127,8 @@ def _roll_back(
 ) -> None:
     from gpuenv.cli.environment_change import require_consent
     from gpuenv.cli.install_outcome import show_outcome
+    from gpuenv.cli.install_progress import announcing_phases
     from gpuenv.cli.install_target import recover_interrupted
-    from gpuenv.cli.progress import announcing_phases
     from gpuenv.install.plan import Clock, InstallOutcome, Result
     from gpuenv.install.rollback import committed, roll_back
 
@@ -138,10 +137,10 @@ def _roll_back(
     undone: tuple[Journal, ...] = ()
     with store.locked():
         with announcing_phases(Clock(part="put back")):
-            recovered[:] = recover_interrupted(interpreter, store, locked=True, offline=consent.offline)
+            recovered[:] = recover_interrupted(store, locked=True, offline=consent.offline)
         # Recovery may have done it already: an interrupted install or rollback is the newest transaction.
         if not (number in recovered or (number is None and recovered)):
-            require_consent(_plan(store, interpreter, number), consent)
+            require_consent(_plan_rollback(store, interpreter, number), consent)
             with announcing_phases(Clock(part="put back")):
                 undone = roll_back(store, number, own_environment(), offline=consent.offline)
     numbers = ", then ".join(f"{journal.number} ({journal.summary})" for journal in undone)

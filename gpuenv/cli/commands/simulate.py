@@ -12,7 +12,7 @@ import typer
 from gpuenv.cli import completion, options
 from gpuenv.cli.command_errors import CommandError, announce, progress, usage_errors
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.strings import Lines
+from gpuenv.model.strings import Lines, did_you_mean, error_reason
 
 if TYPE_CHECKING:
     from gpuenv.simulate.profile import Profile
@@ -84,10 +84,6 @@ def _load(name: str) -> Profile:
 
 
 def _path(name: str) -> Path:
-    import difflib
-
-    from gpuenv.model.strings import error_reason
-
     shipped = _paths()
     path = shipped.get(name) or Path(name)
     try:
@@ -95,9 +91,8 @@ def _path(name: str) -> Path:
     except OSError as error:  # a parent folder is not readable, or the name is too long
         raise CommandError(ExitCode.USAGE, f"{path}: {error_reason(error)}") from error
     if not is_there:
-        matches = difflib.get_close_matches(name.lower(), shipped, 3, 0.4)
-        hint = f"did you mean {', '.join(matches)}?" if matches else "gpuenv simulate --list names them"
-        raise CommandError(ExitCode.USAGE, f"there is no machine {name}", hint)
+        remedy = did_you_mean(name, shipped, most=3, cutoff=0.4) or "gpuenv simulate --list names them"
+        raise CommandError(ExitCode.USAGE, f"there is no machine {name}", remedy)
     return path
 
 
@@ -137,6 +132,6 @@ def _concerns_environment(profile: Profile) -> bool:
     if target.elsewhere or target.lib64 or any(package.startswith("cupy==") for package in target.packages):
         return True
     machine_checks = (check for check in all_checks() if not check.concerns_target)
-    of_the_machine = {cause.value for check in machine_checks for cause in check.causes}
-    of_both = {Cause.ROCM_MISMATCH.value}  # between the installed packages and the machine
-    return not of_the_machine - of_both >= set(profile.expect.causes)
+    machine_causes = {cause.value for check in machine_checks for cause in check.causes}
+    shared_causes = {Cause.ROCM_MISMATCH.value}  # between the installed packages and the machine
+    return not machine_causes - shared_causes >= set(profile.expect.causes)

@@ -24,8 +24,8 @@ _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY")
 
 
 @dataclass(frozen=True, slots=True)
-class BuildOptions:
-    """Options of building an image.
+class BuildSession:
+    """The engine, the secrets and the options with which images are built.
 
     Attributes:
         engine: the engine.
@@ -65,7 +65,7 @@ class _BuildState:
     digest: str | None = None
 
 
-def build_image(plan: ImagePlan, files: Mapping[str, str], options: BuildOptions) -> BuiltImage:
+def build_image(plan: ImagePlan, files: Mapping[str, str], options: BuildSession) -> BuiltImage:
     """Builds one image; if a step fails, the tag still names the former image.
 
     Raises:
@@ -102,7 +102,7 @@ def _timed(state: _BuildState, name: str, work: Callable[[], Answer]) -> Answer:
         state.phases.append(Phase(name, time.monotonic() - started))
 
 
-def _build(state: _BuildState, options: BuildOptions, labels: Mapping[str, str], *, fresh: bool) -> str:
+def _build(state: _BuildState, options: BuildSession, labels: Mapping[str, str], *, fresh: bool) -> str:
     """Runs the builder once; the second run, which only adds a label, uses the cache."""
     plan = state.plan
     progress = Progress(options.announce if not labels else lambda _: None, verbose=options.verbose)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from gpuenv.cli.clock import days_since, now, today
+from gpuenv.clock import days_since, now, today
 
 
 def test_now_agrees_with_the_standard_library() -> None:

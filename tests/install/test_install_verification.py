@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuenv.cli.gpu_verification import smoke_verification
+from gpuenv.cli.install_verification import smoke_verification
 from gpuenv.model.smoke import TestStatus, Trouble
 from tests.report.sample_reports import PASSED, WRONG, smoke
 

@@ -1,14 +1,18 @@
-"""Verifies an install by the quick smoke test."""
+"""The verification of an install: the doctor's errors before and after, and the quick smoke test."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.gpu_tests import planted_fault, run_tests, smoke_target
 from gpuenv.cli.sources import MachineSource, get_snapshot
+from gpuenv.doctor.checks import find_check
+from gpuenv.doctor.diagnose import diagnose
 from gpuenv.install.plan import Verification
+from gpuenv.matrix.resolve import resolve
+from gpuenv.model.finding import Severity
 from gpuenv.model.smoke import BROKEN, SmokeResult, TestResult, TestStatus
 from gpuenv.model.strings import join_words
 from gpuenv.report.text_line import counted
@@ -23,6 +27,22 @@ _SMOKE_TEST = "smoke test"
 _MAX_MESSAGES = 3  # of failed tests
 
 
+def target_errors(snapshot: Snapshot, matrix: Matrix, *, external_libraries: bool) -> Mapping[str, str]:
+    """The doctor's errors about the target, by code.
+
+    With ``external_libraries``, CUDA's libraries may be missing from it.
+    """
+    found = diagnose(snapshot, matrix, resolve(snapshot, matrix), time.monotonic).findings
+    errors = {}
+    for finding in found:
+        check = find_check(finding.code)
+        if finding.severity is not Severity.ERROR or check is None or not check.concerns_target:
+            continue
+        if not (check.concerns_libraries and external_libraries):
+            errors[finding.code] = finding.title
+    return errors
+
+
 def verify_gpu(interpreter: str, source: MachineSource, snapshot: Snapshot, matrix: Matrix) -> Verification:
     """Runs the quick smoke test in the target; undetermined without a GPU."""
     if any(fact.startswith(("gpu", "driver")) for fact in snapshot.assumed):
@@ -31,8 +51,8 @@ def verify_gpu(interpreter: str, source: MachineSource, snapshot: Snapshot, matr
     if not snapshot.gpus:
         return Verification(_SMOKE_TEST, None, "there is no NVIDIA GPU here; on a machine with one, run: gpuenv smoke")
     try:
-        place = smoke_target(interpreter, source, get_snapshot(source, matrix), matrix, time.monotonic())
-        return smoke_verification(run_tests(SmokeOptions(fault=planted_fault()), place, matrix))
+        target = smoke_target(interpreter, source, get_snapshot(source, matrix), matrix, time.monotonic())
+        return smoke_verification(run_tests(SmokeOptions(fault=planted_fault()), target, matrix))
     except UnusableTarget as error:
         return Verification(_SMOKE_TEST, False, str(error))
 

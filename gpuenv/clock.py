@@ -22,7 +22,7 @@ def today(*, days_ago: int = 0) -> str:
 
 def days_since(day: str) -> int | None:
     """The days from a date to today, negative for a future date; None for a text that is no date."""
-    from datetime import date
+    from datetime import date  # noqa: PLC0415 - slow to load
 
     try:
         found = date.fromisoformat(day)
