@@ -22,7 +22,7 @@ from gpuenv.files import is_file
 from gpuenv.image.build.choose import NoImageError
 from gpuenv.image.build.packages import NoWheelsError, lock_image, pip_configuration
 from gpuenv.image.build.plan import BuildStatus, BuiltImage, Choice, ImageOutcome, ImagePlan, ImagePlans
-from gpuenv.image.build.render import SECRETS, PlanInputs, RenderError, Rendering, files_of, plan_image, tag_for
+from gpuenv.image.build.render import SECRETS, RenderError, Rendering, files_of, plan_image, tag_for
 from gpuenv.image.build.text import outcome_lines, plan_lines
 from gpuenv.image.engine.buildkit import BuildkitOptions, command, find_cli
 from gpuenv.image.engine.errors import EngineError
@@ -209,8 +209,14 @@ def _plan(
     secrets = session.secrets if session else opts.secrets
     mounts = session.cli is not None if session else opts.builder.value == "buildkit" or bool(secrets)
     rendering = Rendering(_created(rows), mounts, tuple(name for name in SECRETS if name in secrets))
-    order = PlanInputs(tag_for(opts.tag, choice, several=several), pins, inputs.labels, rows.revision)
-    return plan_image(choice, order, rendering)
+    return plan_image(
+        choice,
+        rendering,
+        tag=tag_for(opts.tag, choice, several=several),
+        pins=pins,
+        user_labels=inputs.labels,
+        matrix_revision=rows.revision,
+    )
 
 
 def _with_commands(plan: ImagePlan, session: BuildOptions, opts: BuildImageOptions) -> ImagePlan:
