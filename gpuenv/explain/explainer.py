@@ -96,7 +96,7 @@ def _guess(scanner: Scanner, words: Classification, verdict: DoctorVerdict, prog
 
 
 def _has_prose(scanner: Scanner) -> bool:
-    """Whether a text has enough words for the classifier besides its message."""
+    """Whether a text has enough words for the classifier in addition to its message."""
     words = (word for line in scanner.latest for word in _WORD.findall(line.text))
     return sum(1 for _ in words) >= _ENOUGH_WORDS
 
@@ -121,7 +121,7 @@ def _notes(scanner: Scanner) -> tuple[str, ...]:
     return (f"{skipped} before the end of the text were not searched; give them as a file of their own",)
 
 
-def verdict_of(diagnosis: Diagnosis, snapshot: Snapshot, *, probed: bool, pasted: bool = False) -> DoctorVerdict:
+def verdict_of(diagnosis: Diagnosis, snapshot: Snapshot, *, pasted: bool = False) -> DoctorVerdict:
     """The doctor's verdict; a cause is ruled out only if every check of it ran on a real machine.
 
     Its fixes are used only for a probed or a pasted machine: without one they are no more specific than the cause's.
@@ -129,9 +129,9 @@ def verdict_of(diagnosis: Diagnosis, snapshot: Snapshot, *, probed: bool, pasted
     found: dict[Cause, Finding] = {}
     for finding in diagnosis.findings:
         if finding.severity is Severity.ERROR:
-            found.setdefault(finding.cause, finding if probed or pasted else replace(finding, fix=()))
+            found.setdefault(finding.cause, finding if snapshot.is_probed or pasted else replace(finding, fix=()))
     factors, has_cupy = place_factors(snapshot), bool(snapshot.target.cupy)
-    if not probed:
+    if not snapshot.is_probed:
         return DoctorVerdict(found, has_machine=pasted, factors=factors, has_cupy=has_cupy)
     status = {run.code: run.status for run in diagnosis.checks}
     clean: dict[Cause, bool] = {}

@@ -18,7 +18,7 @@ from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Fix, Severity
-from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.snapshot import Snapshot, Source, SourceState
 from gpuenv.paste.error_text import scan_text
 from tests.eval.near_misses import OPPOSITES
 
@@ -105,8 +105,9 @@ def test_only_a_probed_machine_rules_a_cause_out() -> None:
 
     run = CheckRun("DRV104", CheckStatus.CLEAN, None, 0.0)
     diagnosis = Diagnosis((), (run,), resolve(Snapshot(), load(data_path("matrix.yaml"))))
-    assert verdict_of(diagnosis, Snapshot(), probed=False).ruled_out == frozenset()
-    assert verdict_of(diagnosis, Snapshot(), probed=True).ruled_out == {Cause.NOUVEAU_LOADED}
+    assert verdict_of(diagnosis, Snapshot()).ruled_out == frozenset()
+    probed = Snapshot(sources=(Source("kernel", SourceState.ANSWERED),))
+    assert verdict_of(diagnosis, probed).ruled_out == {Cause.NOUVEAU_LOADED}
 
 
 def test_the_machine_alone_adds_no_cause() -> None:
