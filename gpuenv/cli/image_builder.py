@@ -20,7 +20,7 @@ from gpuenv.cli.output import Output, write_result
 from gpuenv.image.build.choose import NoImageError
 from gpuenv.image.build.packages import NoWheelsError, lock_image
 from gpuenv.image.build.plan import BuildStatus, BuiltImage, Choice, ImageOutcome, ImagePlan, ImagePlans
-from gpuenv.image.build.render import SECRETS, PlanInputs, RenderError, Rendering, files_of, plan_image, tag_for
+from gpuenv.image.build.render import SECRETS, RenderError, Rendering, files_of, plan_image, tag_for
 from gpuenv.image.build.text import outcome_lines, plan_lines
 from gpuenv.image.engine.buildkit import BuildkitOptions, command
 from gpuenv.image.engine.errors import EngineError
@@ -209,8 +209,14 @@ def _plan(
     secrets = session.secrets if session else opts.secrets
     mounts = session.cli is not None if session else opts.builder.value == "buildkit" or bool(secrets)
     rendering = Rendering(_created(matrix), mounts, tuple(name for name in SECRETS if name in secrets))
-    plan_inputs = PlanInputs(tag_for(opts.tag, choice, several=several), pins, inputs.labels, matrix.revision)
-    return plan_image(choice, plan_inputs, rendering)
+    return plan_image(
+        choice,
+        rendering,
+        tag=tag_for(opts.tag, choice, several=several),
+        pins=pins,
+        user_labels=inputs.labels,
+        matrix_revision=matrix.revision,
+    )
 
 
 def _with_commands(plan: ImagePlan, session: BuildSession, opts: BuildImageOptions) -> ImagePlan:

@@ -232,12 +232,8 @@ def _complete_kinds(snapshot: Snapshot) -> tuple[str, ...]:
 
     A paste may contain part of a list.
     """
-    has_packages = _is_probed(snapshot) or snapshot.source("target").state is SourceState.ANSWERED
+    has_packages = snapshot.is_probed or snapshot.source("target").state is SourceState.ANSWERED
     return (_VARIABLES, _PACKAGES) if has_packages else (_VARIABLES,)
-
-
-def _is_probed(snapshot: Snapshot) -> bool:
-    return snapshot.source("kernel").state is not SourceState.NOT_ASKED
 
 
 # Paths, facts that follow from other facts, and facts that change by themselves.
@@ -267,7 +263,7 @@ def _facts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     if snapshot.rocm.value is not None:
         yield "rocm", snapshot.rocm.value
     yield from _target(snapshot.target, assumed="target.cupy" in snapshot.assumed)
-    if _is_probed(snapshot):
+    if snapshot.is_probed:
         yield "driver.device_nodes", _device_nodes(snapshot)
     if snapshot.toolkits:
         yield "toolkits", _join(str(kit.toolkit.value or "of unknown version") for kit in snapshot.toolkits)

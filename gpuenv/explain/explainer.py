@@ -15,9 +15,9 @@ from gpuenv.explain.explanation_types import Explanation, Guess, Hit, LikelyCaus
 from gpuenv.explain.match import Scanner
 from gpuenv.explain.place import place_factors
 from gpuenv.explain.programs import Program, fixes_for, program_of
-from gpuenv.explain.score import CERTAIN, NO_MACHINE, DoctorFinding, DoctorVerdict, Ranked, guess, rank
+from gpuenv.explain.score import CERTAIN, NO_MACHINE, DoctorVerdict, Ranked, guess, rank
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import CheckStatus, Fix, Severity
+from gpuenv.model.finding import CheckStatus, Finding, Fix, Severity
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.strings import format_size
 
@@ -96,7 +96,7 @@ def _guess(scanner: Scanner, words: Classification, verdict: DoctorVerdict, prog
 
 
 def _has_prose(scanner: Scanner) -> bool:
-    """Whether a text has enough words for the classifier besides its message."""
+    """Whether a text has enough words for the classifier in addition to its message."""
     words = (word for line in scanner.latest for word in _WORD.findall(line.text))
     return sum(1 for _ in words) >= _ENOUGH_WORDS
 
@@ -121,18 +121,17 @@ def _notes(scanner: Scanner) -> tuple[str, ...]:
     return (f"{skipped} before the end of the text were not searched; give them as a file of their own",)
 
 
-def verdict_of(diagnosis: Diagnosis, snapshot: Snapshot, *, probed: bool, pasted: bool = False) -> DoctorVerdict:
+def verdict_of(diagnosis: Diagnosis, snapshot: Snapshot, *, pasted: bool = False) -> DoctorVerdict:
     """The doctor's verdict; a cause is ruled out only if every check of it ran on a real machine.
 
     Its fixes are used only for a probed or a pasted machine: without one they are no more specific than the cause's.
     """
-    found: dict[Cause, DoctorFinding] = {}
+    found: dict[Cause, Finding] = {}
     for finding in diagnosis.findings:
-        if finding.severity is Severity.ERROR and finding.cause is not None:
-            fix = finding.fix if probed or pasted else ()
-            found.setdefault(finding.cause, DoctorFinding(finding.code, finding.title, fix))
+        if finding.severity is Severity.ERROR:
+            found.setdefault(finding.cause, finding if snapshot.is_probed or pasted else replace(finding, fix=()))
     factors, has_cupy = place_factors(snapshot), bool(snapshot.target.cupy)
-    if not probed:
+    if not snapshot.is_probed:
         return DoctorVerdict(found, has_machine=pasted, factors=factors, has_cupy=has_cupy)
     status = {run.code: run.status for run in diagnosis.checks}
     clean: dict[Cause, bool] = {}
@@ -171,7 +170,7 @@ def _likely_cause(
     )
 
 
-def _fixes(cause: Cause, finding: DoctorFinding | None, program: Program) -> tuple[Fix, ...]:
+def _fixes(cause: Cause, finding: Finding | None, program: Program) -> tuple[Fix, ...]:
     """The fixes of the finding, which are for this machine; else those of the cause for the program that failed."""
     return finding.fix if finding and finding.fix else fixes_for(cause, program)
 

@@ -19,9 +19,7 @@ def with_pasted_error(diagnosis: Diagnosis, snapshot: Snapshot, text: str) -> Di
 
     A finding with that cause comes first. If no check finds it, the error itself becomes a finding.
     """
-    causes = explanation(
-        scan(text.encode("utf-8", "replace")), verdict_of(diagnosis, snapshot, probed=False, pasted=True)
-    ).causes
+    causes = explanation(scan(text.encode("utf-8", "replace")), verdict_of(diagnosis, snapshot, pasted=True)).causes
     first = next((entry for entry in causes if entry.signatures and entry.confidence >= _LEAST), None)
     if first is None:
         return diagnosis

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from gpuenv.explain.classifier import NOTHING, Classification
 from gpuenv.explain.explanation_types import Hit
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import Fix
+from gpuenv.model.finding import Finding
 
-CERTAIN = 0.8  # no further fact is asked for from this confidence on
+CERTAIN = 0.8  # from this confidence on, no further fact is needed
 # Measured on 1,680 reports left out of the classifier's training: of first causes with a share above 0.94, one in forty
 # is wrong; of those between 0.79 and 0.94, one in seven.
 _CLEAR_SHARE, _DOUBT, _SURE = 0.94, 0.79, 0.97
@@ -30,15 +30,6 @@ _LEAST_GUESS = 0.15  # of guesses with less, one in five is right
 
 
 @dataclass(frozen=True, slots=True)
-class DoctorFinding:
-    """The doctor's finding about a cause: code of the check, title and fixes."""
-
-    code: str
-    title: str
-    fix: tuple[Fix, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class DoctorVerdict:
     """The doctor's verdict.
 
@@ -51,7 +42,7 @@ class DoctorVerdict:
         has_cupy: whether CuPy is in the target.
     """
 
-    found: Mapping[Cause, DoctorFinding]
+    found: Mapping[Cause, Finding]
     ruled_out: frozenset[Cause] = frozenset()
     has_machine: bool = False
     factors: Mapping[Cause, float] = field(default_factory=dict)

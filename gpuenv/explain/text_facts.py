@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from gpuenv.explain.patterns import compiled
 from gpuenv.model.versions import cuda_of_number
@@ -71,10 +70,6 @@ _CHIPS = (
     ("GB20", "12.0"),
 )
 _ARCHITECTURES = {"Kepler": "3.5", "Maxwell": "5.2", "Pascal": "6.1", "Volta": "7.0", "Turing": "7.5"}
-
-
-def _constant(value: str, _: str) -> str:
-    return value
 
 
 def _of_chip(name: str) -> str:
@@ -171,10 +166,10 @@ _FACT_PATTERNS = (
             "compute-capability",
             name.lower(),
             rf"\b({name}) (?:card|GPU|graphics|generation|architecture)\b",
-            partial(_constant, capability),
+            lambda text: _ARCHITECTURES[text.capitalize()],
             loose=True,
         )
-        for name, capability in _ARCHITECTURES.items()
+        for name in _ARCHITECTURES
     ),
     # CuPy prints the options of a compile that failed; what it asks for is what the GPU is, or less.
     FactPattern("compute-capability", "-arch=compute_", r"Options: .*-arch=compute_(\d{2,3})\b"),

@@ -16,7 +16,5 @@ LOCK = PREFIX + "lock"  # the digest of the lock file that it was installed from
 LEFT_OUT = PREFIX + "left-out"  # the kinds of files of the wheels that it lacks; /opt/cupy/left-out.txt lists each file
 PROOF = PREFIX + "proof"  # the result of the smoke tests in the built image
 
-ALL = (MATRIX, LINE, CUPY, CUDA, COMPUTE_CAPABILITIES, MINIMUM_DRIVER, LOCK, LEFT_OUT, PROOF)
-
 # The value of LEFT_OUT: what images/tidy.py removes from the wheels and their RECORDs.
 LEFT_OUT_FILES = ("libnvrtc.alt", "libcusolverMg", "libnvblas", "libcufftw", "static libraries", "tests of NumPy")

@@ -880,6 +880,11 @@ class Snapshot(NamedTuple):
                 return source
         return Source(name, SourceState.NOT_ASKED)
 
+    @property
+    def is_probed(self) -> bool:
+        """Whether a machine was probed; a paste and assumptions have other sources."""
+        return self.source("kernel").state is not SourceState.NOT_ASKED
+
     def to_json(self) -> str:
         """The snapshot as JSON; nothing is redacted."""
         return to_json(self)

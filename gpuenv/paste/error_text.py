@@ -14,7 +14,7 @@ from gpuenv.explain.text_facts import TextFacts
 from gpuenv.matrix.assume import AssumeError, assume, assumed_keys
 from gpuenv.matrix.resolve import resolve
 from gpuenv.matrix.tables import Matrix
-from gpuenv.model.snapshot import Snapshot, SourceState
+from gpuenv.model.snapshot import Snapshot
 from gpuenv.paste.content import PasteContent
 from gpuenv.paste.fields import FAILURES
 from gpuenv.paste.partial_snapshot import known_keys, to_snapshot
@@ -100,8 +100,7 @@ def explain_text(
         snapshot = _with_facts(base, stated, assumed, matrix)
     is_pasted = stated is not None and not stated.content.is_empty
     diagnosis = diagnose(snapshot, matrix, resolve(snapshot, matrix), clock)
-    probed = snapshot.source("kernel").state is not SourceState.NOT_ASKED  # a paste has other sources
-    verdict = verdict_of(diagnosis, snapshot, probed=probed, pasted=is_pasted)
+    verdict = verdict_of(diagnosis, snapshot, pasted=is_pasted)
     found = explanation(scanner, verdict, paste=name if is_pasted else None)
     if stated is None or stated.note is None:
         return found

@@ -1,1 +1,1 @@
-"""Brings the matrix up to date: asks the package index what is new, downloads it, measures it, and writes the rows."""
+"""Updates the matrix: finds new releases on the package index, downloads and measures them, and writes their rows."""

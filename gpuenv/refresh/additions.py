@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from itertools import zip_longest
@@ -104,7 +104,10 @@ def _query_index(known: Matrix, matrix: Matrix, pool: ThreadPoolExecutor, contex
     index = context.index
     toolkits = pool.submit(new_toolkits, matrix, index)
     minors = [pool.submit(new_minors, index, *wanted, known) for wanted in nvrtc_ranges(known)]
-    releases = [(line, pool.submit(_new_releases, index, rest)) for line, rest in _pairs(matrix, known)]
+    releases = [
+        (line, pool.submit(_new_releases, index, rest))
+        for line, rest in zip(_lines(matrix), _lines(known), strict=True)
+    ]
     names = dict.fromkeys(row.distribution for row in matrix.companions)
     companions = [(name, pool.submit(newer_companions, name, known, index)) for name in names]
     lines = [pool.submit(new_line, name, index) for name in next_names(matrix)]
@@ -121,10 +124,6 @@ def _query_index(known: Matrix, matrix: Matrix, pool: ThreadPoolExecutor, contex
         tuple(row for found in changes for row in found.result()[0]),
         tuple(row for found in changes for row in found.result()[1]),
     )
-
-
-def _pairs(matrix: Matrix, known: Matrix) -> Iterator[tuple[WheelLine | RocmLine, WheelLine | RocmLine]]:
-    return zip(_lines(matrix), _lines(known), strict=True)
 
 
 def _new_releases(index: Index, line: WheelLine | RocmLine) -> list[str]:

@@ -40,7 +40,7 @@ def test_on_the_machine_the_fixes_of_the_finding_come_first() -> None:
     snapshot = machine(ADA, "open", POWER)
     diagnosis = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0)
     (finding,) = [one for one in diagnosis.findings if one.primary]
-    first = explanation(scan(POWER.encode()), verdict_of(diagnosis, snapshot, probed=True)).causes[0]
+    first = explanation(scan(POWER.encode()), verdict_of(diagnosis, snapshot)).causes[0]
     assert first.code == "DRV120"
     assert first.fix[: len(finding.fix)] == finding.fix
 

@@ -13,12 +13,12 @@ from gpuenv.explain.classifier import NOTHING, Classification
 from gpuenv.explain.explainer import explanation, verdict_of
 from gpuenv.explain.explanation_types import LikelyCause
 from gpuenv.explain.match import scan
-from gpuenv.explain.score import NO_MACHINE, DoctorFinding, DoctorVerdict, guess, rank
+from gpuenv.explain.score import NO_MACHINE, DoctorVerdict, guess, rank
 from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import CheckRun, CheckStatus, Fix
-from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Fix, Severity
+from gpuenv.model.snapshot import Snapshot, Source, SourceState
 from gpuenv.paste.error_text import scan_text
 from tests.eval.near_misses import OPPOSITES
 
@@ -30,6 +30,10 @@ def causes(text: str, *facts: str) -> tuple[LikelyCause, ...]:
 
 def first(text: str, *facts: str) -> Cause:
     return causes(text, *facts)[0].cause
+
+
+def _finding(cause: Cause, *fix: Fix) -> Finding:
+    return Finding("DRV106", cause, Severity.ERROR, True, None, "No NVIDIA driver is installed", (), fix, "")
 
 
 NO_DRIVER = Cause.NO_DRIVER
@@ -70,7 +74,7 @@ def test_the_doctors_verdict_raises_and_lowers_causes() -> None:
     scanner = scan(NO_DEVICE.encode())
     before = {entry.cause: entry.confidence for entry in explanation(scanner).causes}
     verdict = DoctorVerdict(
-        {Cause.NO_DRIVER: DoctorFinding("DRV106", "No NVIDIA driver is installed")},
+        {NO_DRIVER: _finding(NO_DRIVER)},
         frozenset({Cause.VISIBLE_DEVICES_HIDE_GPU}),
     )
     result = explanation(scanner, verdict).causes
@@ -88,8 +92,8 @@ def test_the_fixes_of_a_finding_replace_those_of_the_cause() -> None:
         next(entry.fix for entry in explanation(scan(NO_DEVICE.encode()), verdict).causes if entry.cause is NO_DRIVER)
         for verdict in (
             NO_MACHINE,
-            DoctorVerdict({NO_DRIVER: DoctorFinding("X", "found", (own,))}),
-            DoctorVerdict({NO_DRIVER: DoctorFinding("X", "found")}),
+            DoctorVerdict({NO_DRIVER: _finding(NO_DRIVER, own)}),
+            DoctorVerdict({NO_DRIVER: _finding(NO_DRIVER)}),
         )
     )
     assert found == (own,)
@@ -101,8 +105,9 @@ def test_only_a_probed_machine_rules_a_cause_out() -> None:
 
     run = CheckRun("DRV104", CheckStatus.CLEAN, None, 0.0)
     diagnosis = Diagnosis((), (run,), resolve(Snapshot(), load(data_path("matrix.yaml"))))
-    assert verdict_of(diagnosis, Snapshot(), probed=False).ruled_out == frozenset()
-    assert verdict_of(diagnosis, Snapshot(), probed=True).ruled_out == {Cause.NOUVEAU_LOADED}
+    assert verdict_of(diagnosis, Snapshot()).ruled_out == frozenset()
+    probed = Snapshot(sources=(Source("kernel", SourceState.ANSWERED),))
+    assert verdict_of(diagnosis, probed).ruled_out == {Cause.NOUVEAU_LOADED}
 
 
 def test_the_machine_alone_adds_no_cause() -> None:
@@ -140,13 +145,13 @@ def test_the_words_do_not_change_the_cause_of_a_certain_message() -> None:
 def test_a_finding_outranks_the_words() -> None:
     hits = scan(NO_DEVICE.encode()).hits
     words = Classification({Cause.CONTAINER_WITHOUT_GPU: 0.6, Cause.NO_DRIVER: 0.2}, True, {})
-    found = DoctorVerdict({Cause.NO_DRIVER: DoctorFinding("DRV106", "found on the machine")})
+    found = DoctorVerdict({NO_DRIVER: _finding(NO_DRIVER)})
     assert rank(hits, words, found)[0].cause is Cause.NO_DRIVER
 
 
 def test_without_a_message_there_is_no_cause_and_a_finding_leads_the_guess() -> None:
     clear = Classification({Cause.NO_NVIDIA_GPU: 0.5, NO_DRIVER: 0.4}, True, {})
-    found = DoctorVerdict({NO_DRIVER: DoctorFinding("DRV106", "found on the machine")}, has_machine=True)
+    found = DoctorVerdict({NO_DRIVER: _finding(NO_DRIVER)}, has_machine=True)
     assert rank((), clear, found) == ()
     assert [entry.cause for entry in guess(clear)] == [Cause.NO_NVIDIA_GPU, NO_DRIVER]
     assert [entry.cause for entry in guess(clear, found)] == [NO_DRIVER, Cause.NO_NVIDIA_GPU]
@@ -155,7 +160,7 @@ def test_without_a_message_there_is_no_cause_and_a_finding_leads_the_guess() -> 
 
 
 def test_a_finding_of_the_machine_leads_unless_the_text_refutes_it() -> None:
-    found = DoctorVerdict({Cause.NUMPY_INCOMPATIBLE: DoctorFinding("NPY701", "found on the machine")}, has_machine=True)
+    found = DoctorVerdict({Cause.NUMPY_INCOMPATIBLE: _finding(Cause.NUMPY_INCOMPATIBLE)}, has_machine=True)
     assert rank(scan(NO_DEVICE.encode()).hits, NOTHING, found)[0].cause is Cause.NUMPY_INCOMPATIBLE
     sure = scan(b"Failed to initialize NVML: Driver/library version mismatch").hits
     assert rank(sure, NOTHING, found)[0].cause is Cause.DRIVER_LIBRARY_VERSION_MISMATCH

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from gpuenv.image.build.choose import ImageRequest, NoImageError, choose
 from gpuenv.image.build.plan import ImageKind
-from gpuenv.image.build.render import PlanInputs, Rendering, plan_image
+from gpuenv.image.build.render import Rendering, plan_image
 from gpuenv.matrix.needs import needs_of
 from gpuenv.model.snapshot import Snapshot
 from tests.support.matrix import MATRIX
@@ -44,8 +44,9 @@ def choices() -> dict[tuple[str, str, str], Choice | str]:
 
 
 def planned(choice: Choice, how: Rendering = Rendering(CREATED)) -> ImagePlan:  # noqa: B008 - a record that nothing changes
-    order = PlanInputs(f"gpuenv-cupy:{choice.name}", (), {}, MATRIX.revision)
-    return plan_image(choice, order, how)
+    return plan_image(
+        choice, how, tag=f"gpuenv-cupy:{choice.name}", pins=(), user_labels={}, matrix_revision=MATRIX.revision
+    )
 
 
 def plans() -> Iterator[ImagePlan]:

@@ -20,7 +20,7 @@ from gpuenv.doctor.fixes.table import branches_of, rows_of, steps, steps_of
 from gpuenv.doctor.registry import CheckContext
 from gpuenv.model.finding import Fix
 from gpuenv.model.gpus import driver_nodes, is_contained
-from gpuenv.model.snapshot import Container, Snapshot, SourceState
+from gpuenv.model.snapshot import Container, Snapshot
 from gpuenv.model.strings import pattern
 
 _FAMILIES = {
@@ -172,8 +172,7 @@ def _wsl_driver_fixes(snapshot: Snapshot, install: Fix) -> tuple[Fix, ...]:
 
     Microsoft, Comparing WSL versions, and Advanced settings configuration in WSL: gpuSupport.
     """
-    is_kernel_probed = snapshot.source("kernel").state is not SourceState.NOT_ASKED
-    if not snapshot.host.wsl.value or is_contained(snapshot) or driver_nodes(snapshot) or not is_kernel_probed:
+    if not snapshot.host.wsl.value or is_contained(snapshot) or driver_nodes(snapshot) or not snapshot.is_probed:
         return (install,)
     if (snapshot.host.kernel.value or "").endswith("-Microsoft"):  # WSL 2 ends in -microsoft-standard-WSL2
         name = snapshot.environment.get("WSL_DISTRO_NAME")

@@ -23,7 +23,7 @@ from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion,
 
 DOCKER_PLATFORMS = {"linux-x86_64": "linux/amd64", "linux-aarch64": "linux/arm64"}
 _CTK = "ctk"
-# Debian 12: its glibc, 2.36, is newer than what any wheel of CuPy or CUDA asks for (docker-library/python, README).
+# Debian 12: its glibc, 2.36, is newer than what any wheel of CuPy or CUDA requires (docker-library/python, README).
 _SLIM = "python:{python}-slim-bookworm"
 _HEADERS = {12: "nvidia-cuda-runtime-cu12=={cuda}.*", 13: "cuda-toolkit[cudart]=={cuda}.*"}
 

@@ -137,7 +137,7 @@ def _refused(option: str) -> str:
     return f"{option} cannot be honoured by a build of locked wheels; remove it"
 
 
-_GLIBC = 28  # no wheel of CuPy or CUDA asks for a newer one, and every base has it
+_GLIBC = 28  # no wheel of CuPy or CUDA requires a newer one, and every base has it
 # Before, pip held what a wheel says of its Python against the one that pip itself runs in, and before 23.3 it took no
 # platform at all (measured on 2026-11-22 of 22.2, 22.3.1, 23.2.1, 23.3, 24.0, 24.1, 24.1.2, 24.2, 25.0, 26.0).
 _FIRST_PIP = Version("24.2")

@@ -61,55 +61,41 @@ class Rendering:
     secrets: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PlanInputs:
-    """The inputs of a plan in addition to the choice.
-
-    Attributes:
-        tag: the image's name.
-        pins: the wheels; empty if not resolved.
-        labels: the user's labels.
-        matrix_revision: the revision of the matrix.
-    """
-
-    tag: str
-    pins: tuple[Pin, ...]
-    labels: Mapping[str, str]
-    matrix_revision: str
-
-
 def template(name: str) -> str:
     """A file of ``images/``."""
     return (data_path("images") / name).read_text(encoding="utf-8")
 
 
-def plan_image(choice: Choice, inputs: PlanInputs, options: Rendering) -> ImagePlan:
-    """The plan of one image.
+def plan_image(
+    choice: Choice,
+    options: Rendering,
+    *,
+    tag: str,
+    pins: tuple[Pin, ...],
+    user_labels: Mapping[str, str],
+    matrix_revision: str,
+) -> ImagePlan:
+    """The plan of one image; without pins, its wheels are not resolved yet.
 
     Raises:
         RenderError: for a label that cannot be written in a Dockerfile.
     """
-    lock = digest_of(lock_text(inputs.pins)) if inputs.pins else None
-    labels = {**inputs.labels, **_labels_of(choice, lock, options.created, inputs.matrix_revision)}
-    notes = (
-        [] if choice.base.pinned != choice.base.reference or "@" in choice.base.reference else [_unpinned_note(choice)]
-    )
+    lock = digest_of(lock_text(pins)) if pins else None
+    labels = {**user_labels, **_labels_of(choice, lock, options.created, matrix_revision)}
+    base = choice.base
+    unpinned = f"no digest of {base.reference} is known: it is pinned to the one that the engine has or finds"
     return ImagePlan(
-        tag=inputs.tag,
+        tag=tag,
         choice=choice,
-        pins=inputs.pins,
+        pins=pins,
         lock=lock,
         labels=labels,
         dockerfile=render(template(TEMPLATES[choice.kind]), choice, labels, options),
         created=options.created,
         builder=None,
         secrets=options.secrets,
-        notes=(*notes, _EMPTY_KERNEL_CACHE, *_capability_notes(choice)),
+        notes=(*(() if "@" in base.pinned else (unpinned,)), _EMPTY_KERNEL_CACHE, *_capability_notes(choice)),
     )
-
-
-def _unpinned_note(choice: Choice) -> str:
-    return f"no digest of {choice.base.reference} is known: it is pinned to the one that the engine has or finds"
 
 
 def _capability_notes(choice: Choice) -> tuple[str, ...]:

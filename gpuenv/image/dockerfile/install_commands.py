@@ -28,7 +28,7 @@ from gpuenv.model.versions import CudaVersion
 
 _PIP = re.compile(r"pip[\d.]*")
 PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
-_SYSTEM_MANAGERS = ("apt-get", "apt", "aptitude", "yum", "dnf", "microdnf", "tdnf", "zypper", "apk")
+_SYSTEM_MANAGERS = ("apt-get", "apt", "yum", "dnf", "microdnf", "tdnf", "zypper", "apk")
 _CONDA = ("conda", "mamba", "micromamba")
 _PIP_COMMANDS = ("install", "sync", "uninstall", "remove")
 _INDEXES = ("-i", "--index-url", "--extra-index-url", "--index", "--default-index", "-f", "--find-links")
@@ -48,23 +48,20 @@ _WITH_VALUE = frozenset(
             *_INDEXES,
         ),
         *("--torch-backend", "--group", "--extra", "--no-binary", "--only-binary", "--no-binary-package", "--python"),
-        *("-p", "--prefix", "-n", "--name", "-t", "--target", "--file", "--channel", "--directory", "--project", "-P"),
-        *("--upgrade-package", "--reinstall-package", "--no-install-package", "--only-group", "--no-group"),
+        *("-p", "--prefix", "-n", "--name", "-t", "--target", "--file", "--channel", "--directory", "--project"),
+        *("--no-install-package", "--only-group", "--no-group"),
     )
 )
 _BUNDLED = re.compile(r"-[IUqvy]+([rce].*)")  # -qr requirements.txt
 # Installers of programs unrelated to CUDA.
 _HARMLESS = re.compile(
-    r"(?:mini|ana)conda|(?:mini|mamba)forge|get-pip|get_pip|\brustup|nodesource|astral\.sh|/uv/|install-poetry|get-poetry"
-    r"|micro\.mamba|micromamba|pixi\.sh|starship|oh-my-zsh|nvm|bash_completion|activate\b|\.bashrc|profile|cargo/env|keyring",
+    r"(?:mini|ana)conda|(?:mini|mamba)forge|micro\.?mamba|get-pip|\brustup|nodesource|astral\.sh|install-poetry|pixi\.sh"
+    r"|oh-my-zsh|nvm|activate\b|\.bashrc|profile|cargo/env|keyring",
     re.IGNORECASE,
 )
 _PROJECT_MANAGERS = ("poetry", "pdm", "pipenv", "pixi", "hatch", "rye")
 # Programs with unknown installs.
-_UNKNOWN_INSTALLERS = (
-    *("make", "cmake", "ninja", "xargs", "source", ".", "spack"),
-    *("dpkg", "rpm", "ansible-playbook", "nix", "nix-env", "bazel", "eval"),
-)
+_UNKNOWN_INSTALLERS = ("make", "cmake", "ninja", "bazel", "spack", "dpkg", "rpm", "xargs", "source", ".", "eval")
 
 
 @dataclass(slots=True)

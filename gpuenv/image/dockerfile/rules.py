@@ -421,7 +421,7 @@ def _variable_fault(name: str, value: str) -> tuple[str, str, Severity] | None:
     if name == CUDA_VISIBLE_DEVICES and is_known(value) and hides_all(value):
         return f"={value} hides every GPU", f"Leave {name} out of the image.", Severity.ERROR
     if name == VISIBLE_DEVICES and requests_no_gpu(value):
-        title = f"={value} asks for no GPU, unless the container is started with --gpus"
+        title = f"={value} requests no GPU, unless the container is started with --gpus"
         return title, "Set it to all, or leave it out.", Severity.WARNING
     fault = capabilities_fault(value) if name == DRIVER_CAPABILITIES and is_known(value) else None
     return (f" {fault[0]}", "Set it to compute,utility.", fault[1]) if fault is not None else None

@@ -141,7 +141,7 @@ def runtime_without_devices(ctx: ServiceContext) -> FileSymptoms:
     if bases and not sets and all(base.plain for base in bases):
         yield symptom_at(
             service.location(service.runtime[1]),
-            f"{service.label}: the runtime nvidia gives no GPU, for {VISIBLE_DEVICES} is not set",
+            f"{service.label}: the runtime nvidia gives no GPU, since {VISIBLE_DEVICES} is not set",
             f"Set {VISIBLE_DEVICES}=all. Or, in place of the runtime: {service.kind.gpu_fix}",
             severity=Severity.WARNING,
         )

@@ -20,7 +20,7 @@ _REDIRECTION = re.compile(r"\d*(?:&>>?|>>?&?|<&?|<<<|<<-?)\s*")
 _KEYWORDS = ("then", "else", "elif", "do", "if", "while", "until", "!", "{", "}", "fi", "done", "esac")
 _TESTING = ("if", "elif", "while", "until", "!")
 _BLOCKS = ("if", "while", "until", "case", "for")
-_WRAPPERS = ("sudo", "exec", "time", "nice", "nohup", "command", "env", "xvfb-run", "gosu", "timeout", "eatmydata")
+_WRAPPERS = ("sudo", "exec", "time", "nice", "nohup", "command", "env", "timeout")
 # Options of these that take a word: sudo(8); env, nice and timeout of GNU coreutils 9.1, --help (2026-11-22).
 _VALUED = re.compile(r"-[A-Za-z]*[ugCDnksap]|--(?:user|group|chdir|unset|signal|kill-after|adjustment)")
 _DECLARING = ("export", "declare", "local", "readonly")
@@ -194,7 +194,7 @@ def _unwrapped(words: list[ShellWord]) -> list[ShellWord]:
         words = words[1:]
         while name in _WRAPPERS and words and words[0].text.startswith("-"):
             words = words[2 if _VALUED.fullmatch(words[0].text) else 1 :]
-        if name in ("timeout", "gosu"):
+        if name == "timeout":
             words = words[1:]
     return words
 

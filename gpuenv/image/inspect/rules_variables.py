@@ -82,7 +82,7 @@ def gpus_hidden(ctx: RuleContext) -> ImageSymptoms:
         )
     if requested is not None and requests_no_gpu(requested):
         yield Symptom(
-            f"{VISIBLE_DEVICES} of the image asks for no GPU, unless the container is started with --gpus",
+            f"{VISIBLE_DEVICES} of the image requests no GPU, unless the container is started with --gpus",
             (image_evidence(VISIBLE_DEVICES, requested),),
             (Fix(f"Set {VISIBLE_DEVICES}=all, or start the container with --gpus all."),),
             Severity.WARNING,

@@ -25,6 +25,8 @@ pytestmark = pytest.mark.slow
 # One builder a kind: a wheels image of CUDA alone takes minutes.
 BUILDERS = {"runtime": "buildkit", "devel": "classic", "wheels": "classic"}
 CAPABILITIES = ("7.5", "9.0", "12.0")
+ALWAYS = {labels.MATRIX, labels.LINE, labels.CUPY, labels.CUDA, labels.COMPUTE_CAPABILITIES, labels.MINIMUM_DRIVER}
+ALWAYS |= {labels.LOCK, labels.LEFT_OUT, labels.PROOF}
 
 
 @pytest.fixture(scope="module", params=BUILDERS)
@@ -90,7 +92,7 @@ def test_the_libraries_come_from_where_the_kind_says(built: Any, kind: str) -> N
 
 def test_the_labels_are_read_back(built: Any, image: Any) -> None:  # noqa: ANN401
     found = image.attrs["Config"]["Labels"]
-    assert set(labels.ALL) <= set(found)
+    assert set(found) >= ALWAYS
     assert found == built["labels"]
     assert found[labels.COMPUTE_CAPABILITIES] == ",".join(CAPABILITIES)
     assert found[labels.PROOF].startswith("passed: ")
