@@ -28,6 +28,7 @@ from gpuenv.model.versions import PythonVersion
 _CUDA_FOLDER = re.compile(r"/(?:usr/?)?|/usr/local/?|(?:/usr/local|/opt)/cuda(?:-[\d.]+)?(?:/.*)?")
 _HEREDOC_ONLY = re.compile(r"\s*(?:\d*<<-?['\"]?[\w.-]+['\"]?\s*)+")
 _LONGEST = 60  # characters of a command in a message
+_MOST_INSTALLS = 20_000  # more are not read from files: 300 commands may install from the same long list
 _INDEX_VARIABLES = tuple(
     f"{tool}_{name}"
     for tool in ("PIP", "UV")
@@ -264,6 +265,9 @@ class _Installed:
 
     def _of_files(self, request: InstallRequest, run: RunCommand) -> list[Install]:
         """The packages in the files of a command, limited by the constraints of the command."""
+        if request.files and len(self.found) > _MOST_INSTALLS:
+            self._note(run, f"more than {_MOST_INSTALLS} packages are installed before it", is_file=True)
+            return []
         limits: list[Install] = []
         found: list[Install] = []
         for listed in (*request.files, *self._constraints(run)):
