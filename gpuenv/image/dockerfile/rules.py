@@ -368,7 +368,7 @@ def gpu_at_build_time(target: BuildTarget) -> FileSymptoms:
     for run in target.run_commands:
         if run.command.guarded or run.step.instruction.flag("device") is not None:
             continue
-        scripts = [heredoc.body.text for heredoc in run.step.instruction.heredocs]
+        scripts = (heredoc.body.text for heredoc in run.step.instruction.heredocs)
         what = _gpu_use(run.command.program, run.command.texts, scripts)
         if what is not None:
             yield symptom_at(
