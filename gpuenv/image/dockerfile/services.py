@@ -240,7 +240,7 @@ class _ComposeService:
         volumes = [text for each in _list(body.get("volumes")) for text in _texts(each)]
         by_cdi = any(device.startswith("nvidia.com/gpu=") for device in devices)
         swarm = _value_at(body, "deploy", "resources", "reservations", "generic_resources") is not None
-        words = (self._name, *_texts(body.get("command")), *_texts(body.get("entrypoint")), *_texts(environment))
+        words = {self._name, *_texts(body.get("command")), *_texts(body.get("entrypoint")), *_texts(environment)}
         return Service(
             file=self._file,
             name=self._name,
