@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from gpuenv.explain.patterns import compiled
 from gpuenv.model.versions import cuda_of_number
@@ -74,6 +75,10 @@ _ARCHITECTURES = {"Kepler": "3.5", "Maxwell": "5.2", "Pascal": "6.1", "Volta": "
 
 def _of_chip(name: str) -> str:
     return next(capability for chip, capability in _CHIPS if name.casefold().startswith(chip.casefold()))
+
+
+def _architecture(name: str, _text: str) -> str:  # the text may have letters that equal those of the name in any case
+    return _ARCHITECTURES[name]
 
 
 def _distribution(text: str) -> str:
@@ -166,7 +171,7 @@ _FACT_PATTERNS = (
             "compute-capability",
             name.lower(),
             rf"\b({name}) (?:card|GPU|graphics|generation|architecture)\b",
-            lambda text: _ARCHITECTURES[text.capitalize()],
+            partial(_architecture, name),
             loose=True,
         )
         for name in _ARCHITECTURES

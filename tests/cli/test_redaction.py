@@ -209,8 +209,8 @@ def test_only_text_on_standard_output_shows_identities(snapshot_file: Path, tmp_
     page = gpuenv("doctor", "--snapshot", snapshot_file, "--format", "markdown", environment=USER_ENVIRONMENT).stdout
     assert [name for name in (USER, HOME, UUID) if name in written or name in page] == []
     formats = " ".join((Path(__file__).parents[2] / "docs/reference/formats.md").read_text(encoding="utf-8").split())
-    assert "all but text on standard output hide identities" in formats
-    assert "Text on standard output hides tokens alone, also in a pipe or the log of a CI job: `-o FILE`" in formats
+    assert "Files, and every format but text, hide identities" in formats
+    assert "Text on standard output hides only tokens, also in a pipe or the log of a CI job." in formats
 
 
 OTHER_USER = "janedoe"

@@ -335,4 +335,4 @@ def test_a_missing_library_of_another_program_asks_for_no_cupy() -> None:
 
 
 def test_an_amd_gpu_without_a_build_is_told_so() -> None:
-    assert any("supported GPUs" in fix.text for fix in Cause.ROCM_MISMATCH.fix)
+    assert any("list your GPU as supported" in fix.text for fix in Cause.ROCM_MISMATCH.fix)

@@ -32,7 +32,14 @@ if TYPE_CHECKING:
     from gpuenv.matrix.tables import Matrix
     from gpuenv.model.snapshot import Snapshot
 
+_HERE = "this machine"
 _FORMATS = ("text", "json", "sarif")
+
+
+def _format_names() -> tuple[str, ...]:  # typer calls it by the name in the annotation
+    return _FORMATS
+
+
 _HERE = "this machine"
 
 
@@ -88,7 +95,7 @@ class CheckImageOptions(NamedTuple):
             "--format",
             metavar="FORMAT[=FILE]",
             help="text, json or sarif. Repeatable with files.",
-            autocompletion=lambda: _FORMATS,
+            autocompletion=_format_names,
         ),
     ] = None
     output: options.OutputFile = None
