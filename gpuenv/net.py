@@ -139,9 +139,9 @@ def send(request: Request) -> Response:
         with response:
             return Response(response.status, _lower_case(response.headers), _read(response, request.limit))
     except urllib.error.URLError as error:
-        raise _network_error(error.reason) from error
+        raise _network_error(error.reason, request.timeout) from error
     except (http.client.HTTPException, OSError, ValueError) as error:
-        raise _network_error(error) from error
+        raise _network_error(error, request.timeout) from error
 
 
 def _lower_case(headers: Message) -> dict[str, str]:
@@ -167,7 +167,7 @@ def _tls_context(folder: Path | None) -> ssl.SSLContext:
     return context
 
 
-def _network_error(reason: object) -> NetworkError:
+def _network_error(reason: object, timeout: float) -> NetworkError:
     if isinstance(reason, ssl.SSLCertVerificationError):
         return NetworkError(
             f"its certificate is not trusted: {reason.verify_message}",
@@ -178,7 +178,7 @@ def _network_error(reason: object) -> NetworkError:
     if isinstance(reason, ssl.SSLError | ConnectionResetError | http.client.BadStatusLine):
         return NetworkError(f"the connection broke: {reason}", "try again; is this the right port?", no_tls=True)
     if isinstance(reason, TimeoutError):
-        return NetworkError("no answer in time", "try again, or allow more time with --timeout")
+        return NetworkError(f"no answer within {round(timeout, 1):g} s", "try again, or allow more time with --timeout")
     if isinstance(reason, http.client.IncompleteRead):
         return NetworkError("the answer was cut short", "try again")
     text = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__

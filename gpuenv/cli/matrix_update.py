@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shlex
-import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
@@ -160,12 +159,11 @@ def _fetch(source: str, timeout: float, *, with_digest_file: bool) -> _Published
     if not separator:
         return _read_path(Path(source), with_digest_file=with_digest_file)
     _check_address(source, scheme.lower(), is_verified=not with_digest_file)
-    deadline = time.monotonic() + timeout
     name = hide_credentials(source)
 
     def fetch() -> _Published:
         content = download(source, MAX_BYTES, timeout)
-        digest_file = _download_digest(source, deadline - time.monotonic()) if with_digest_file else None
+        digest_file = _download_digest(source, timeout) if with_digest_file else None
         return _Published(name, PurePosixPath(unquote(urlsplit(source).path)).name, content, digest_file)
 
     try:
@@ -205,7 +203,7 @@ def _check_address(source: str, scheme: str, *, is_verified: bool) -> None:
 def _download_digest(source: str, timeout: float) -> str | None:
     parts = urlsplit(source)
     try:
-        content = download(parts._replace(path=f"{parts.path}.sha256").geturl(), _MAX_DIGEST_FILE, max(timeout, 0.1))
+        content = download(parts._replace(path=f"{parts.path}.sha256").geturl(), _MAX_DIGEST_FILE, timeout)
     except NotFoundError:
         return None
     return content.decode("utf-8", "replace")

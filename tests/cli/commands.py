@@ -49,6 +49,7 @@ def calls(folder: Path) -> tuple[Call, ...]:
         Call("run", ("run", "--", "true")),
         Call("diff", ("diff", fit, unfit)),
         Call("schema", ("schema", "report")),
+        Call("help", ("help", "doctor")),
         Call("smoke", ("smoke", "--list")),
         Call("simulate", ("simulate", "--list")),
         Call("fleet node", ("fleet", "node", "-o", str(folder / "nodes"), *this_machine), 1),

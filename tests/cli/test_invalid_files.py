@@ -29,8 +29,14 @@ BINARY_DATA = bytes(range(128, 256)) * 4
         (["doctor", "--snapshot"], "not a snapshot in JSON: not a text in UTF-8"),
         (["resolve", "--no-probe", "--matrix"], "the matrix cannot be read: not a text in UTF-8"),
         (["smoke", "--compare"], "not a baseline in JSON: not a text in UTF-8"),
-        (["check-image"], "not a tar file, or a damaged one\nexpected an OCI layout"),
-        (["check-image"], "\nfor a Dockerfile or a compose file: gpuenv check-image --dockerfile FILE\n"),
+        (
+            ["check-image"],
+            (
+                "not a tar file, or a damaged one\n"
+                "expected an OCI layout (a folder or a tar file), or what docker save writes\n"
+                "for a Dockerfile or a compose file: gpuenv check-image --dockerfile FILE\n"
+            ),
+        ),
         (["simulate"], "not a text in UTF-8"),
         (["doctor", "--config"], "not a text in UTF-8"),
         (["doctor", "--paste"], "no known output found\nsupported outputs: nvidia-smi, nvidia-smi -q"),
@@ -44,8 +50,7 @@ def test_a_binary_file_is_reported_by_what_was_expected(tmp_path: Path, argument
     result = gpuenv(*arguments, file, *command)
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.startswith("gpuenv: ")
-    assert "binary: " in result.stderr
-    assert message in result.stderr
+    assert f"binary: {message}" in result.stderr
     assert "--list-requirements" not in result.stderr, "a binary file is not a grammar problem"
 
 

@@ -390,9 +390,9 @@ def drops(handler: Handler) -> None:
 @pytest.mark.parametrize(
     ("respond", "reason"),
     [
-        (hangs, "no answer "),
-        (trickles_headers, "no answer "),
-        (trickles_content, "no answer "),
+        (hangs, "no answer within 2 s"),
+        (trickles_headers, "no answer within 2 s"),
+        (trickles_content, "no answer within 2 s"),
         (sends_too_much, "larger than"),
         (ends_early, None),
         (drops, "cannot be downloaded"),

@@ -211,6 +211,7 @@ def test_only_text_on_standard_output_shows_identities(snapshot_file: Path, tmp_
     formats = " ".join((Path(__file__).parents[2] / "docs/reference/formats.md").read_text(encoding="utf-8").split())
     assert "Files, and every format but text, hide identities" in formats
     assert "Text on standard output hides only tokens, also in a pipe or the log of a CI job." in formats
+    assert "To share text, write it with `-o FILE`." in formats
 
 
 OTHER_USER = "janedoe"

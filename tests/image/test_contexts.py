@@ -62,7 +62,7 @@ def test_docker_host_takes_precedence_over_contexts(tmp_path: Path) -> None:
 def test_no_context_means_the_usual_sockets(tmp_path: Path, name: object) -> None:
     current(tmp_path, name)
     assert address({"HOME": str(tmp_path)}) == ""
-    assert address({"HOME": str(tmp_path / "nobody")}) == ""
+    assert address({"HOME": str(tmp_path / "missing")}) == ""
 
 
 @pytest.mark.parametrize(

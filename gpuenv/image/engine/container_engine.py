@@ -74,11 +74,10 @@ def connect(environment: Mapping[str, str], seconds: float) -> Engine:
 
 def _connected(host: str, environment: Mapping[str, str], seconds: float) -> Engine:
     client = docker.from_env(environment={**environment, "DOCKER_HOST": host}, timeout=seconds)
-    try:
+    with contextlib.ExitStack() as on_error:
+        on_error.callback(client.close)
         facts = engine_facts(client.version(), client.info(), host)
-    except BaseException:
-        client.close()
-        raise
+        on_error.pop_all()
     client.api.timeout = _ANSWER
     return Engine(client, facts)
 
