@@ -67,7 +67,7 @@ _snapshots = _records(
 
 
 @given(_snapshots)
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=1000)
 def test_a_snapshot_survives_a_json_round_trip(snapshot: Snapshot) -> None:
     assert decode(Snapshot, json.loads(json.dumps(encode(snapshot)))) == snapshot
 
