@@ -81,12 +81,17 @@ def _kept_identity(interpreter: str, variables: tuple[tuple[str, str], ...]) -> 
 
     An environment names its base interpreter, so the owner of the environment decides before that of the interpreter.
     """
-    layers = _layers(interpreter, dict(variables))
-    found = (_only_owner(interpreter, path, paths) for path, paths in layers)
-    return next((identity for identity in found if identity is not None), None)
+    examined: set[str] = set()  # root owns all of them; the links of one interpreter lead to the same paths
+    for path, paths in _layers(interpreter, dict(variables)):
+        unexamined = [each for each in dict.fromkeys(paths) if each not in examined]
+        identity = _only_owner(interpreter, path, unexamined)
+        if identity is not None:
+            return identity
+        examined.update(unexamined)
+    return None
 
 
-def _only_owner(program: str, path: str, others: Iterable[str] = ()) -> UserIdentity | None:
+def _only_owner(program: str, path: str, others: Sequence[str] = ()) -> UserIdentity | None:
     """Returns the only user except root who owns some of the paths, or of the folders and links that lead to them.
 
     None if root owns everything.
@@ -99,9 +104,8 @@ def _only_owner(program: str, path: str, others: Iterable[str] = ()) -> UserIden
     Raises:
         ForeignTargetError: when another user can change them, too.
     """
-    paths = tuple(dict.fromkeys(others))
-    ways = (os.path.dirname(path), *(way if os.path.islink(way) else os.path.dirname(way) for way in paths))
-    found = (*_statuses((path,), follow=False), *_statuses(paths), *_on_the_way(ways))
+    ways = (os.path.dirname(path), *(way if os.path.islink(way) else os.path.dirname(way) for way in others))
+    found = (*_statuses((path,), follow=False), *_statuses(others), *_on_the_way(ways))
     owners = {status.st_uid: (owned, status) for owned, status in reversed(found) if status.st_uid}
     if len(owners) > 1 or _OVERFLOW_UID in owners:
         users = "unknown users" if len(owners) == 1 else "several users"
