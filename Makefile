@@ -9,9 +9,9 @@ PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := doctor
-.PHONY: doctor test eval answers compiler lint types network-test test-long test-faults test-matrix test-gpu
-.PHONY: bench bench-doctor bench-check bench-install bench-matrix bench-image bench-fleet test-docker test-docker-newer docs-site picture build clean fuzz
-.PHONY: audit learn test-slurm test-fleet test-fresh test-pythons test-lowest test-newest help man
+.PHONY: help doctor test lint types build clean compiler
+.PHONY: test-long test-faults test-network test-matrix test-docker test-slurm test-fleet test-fresh test-pythons test-gpu
+.PHONY: eval learn fuzz bench bench-fleet bench-image audit answers docs-site picture man
 
 help: ## List the targets.
 	@sed -nE 's/^([a-z][a-z-]*):.*## (.*)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | sort | expand -t 22
@@ -29,11 +29,8 @@ learn: $(VENV)/installed-dev ## Train the text classifier, and score it by cross
 	@$(BIN)/python -c 'import sklearn' 2>/dev/null || $(PIP_INSTALL) --editable '.[learn]'
 	@$(BIN)/python -m tools.train_classifier
 
-bench-matrix: $(VENV)/installed-dev ## Measure the cost of loading and resolving, as ratios.
-	$(BIN)/python -m pytest -n 0 -q -s -m slow tests/matrix/test_cost.py
-
 test-matrix: $(VENV)/installed-dev ## Measure the shipped matrix rows again; needs a package index, 6 GB of downloads.
-	$(BIN)/python -m pytest -n 0 -q -m "network and slow" tests/refresh
+	$(BIN)/python -m pytest -n 0 -q -m network tests/refresh
 
 answers: $(VENV)/installed-dev ## Rewrite the table of the resolver's results; review its changes.
 	$(BIN)/python -m tests.matrix.table
@@ -51,11 +48,11 @@ types: $(VENV)/installed-dev ## Run mypy.
 test-long: compiler $(VENV)/installed-dev $(VENV)/pytest-7.4.0 ## Run the tests that start programs many times.
 	$(BIN)/python -m pytest -n 2 -q -m "long and not gpu and not docker and not network and not slow and not slurm and not fleet"
 
-network-test: $(VENV)/installed-dev ## Run the tests with real CuPy wheels; needs a package index.
-	$(BIN)/python -m pytest -q -m network
+test-network: $(VENV)/installed-dev ## Run the tests with real CuPy wheels; needs a package index.
+	$(BIN)/python -m pytest -q -m network --ignore tests/refresh
 
 test-faults: compiler $(VENV)/installed-dev ## Inject every return code, crash and hang; kill installs at 200 points.
-	$(BIN)/python -m pytest -n 2 -q -m slow
+	$(BIN)/python -m pytest -n 2 -q -m "slow and not network and not docker"
 
 # Seconds for each target and fuzzer; FUZZ_TARGETS selects targets.
 FUZZ_SECONDS ?= 180
@@ -73,47 +70,34 @@ audit: $(VENV)/installed-dev ## Check the dependencies for known vulnerabilities
 test-fresh: ## Run doctor and test on bare Debian 12 and 13; needs root and debootstrap.
 	$(PYTHON) -m tests.support.bare_systems
 
-test-pythons: $(VENV)/installed-dev ## Run the core tests under Python 3.10 to 3.13.
-	@$(BIN)/python -m tests.support.python_versions pythons
-
-test-lowest: $(VENV)/installed-dev ## Run the tests with the lowest allowed dependencies.
-	@$(BIN)/python -m tests.support.python_versions lowest
-
-test-newest: $(VENV)/installed-dev ## Run the tests with the newest dependencies.
-	@$(BIN)/python -m tests.support.python_versions newest
+test-pythons: compiler $(VENV)/installed-dev ## Run the core tests with Python 3.10 to 3.13, and all with the lowest dependencies.
+	@$(BIN)/python -m tests.support.python_versions
 
 # GPU_PYTHON needs CuPy, NumPy, pytest and the dependencies of gpuenv; nothing is installed.
 GPU_PYTHON ?= $(PYTHON)
 test-gpu: ## Run the tests that need an NVIDIA GPU; results go to smoke-gpu.json.
 	$(GPU_PYTHON) -m pytest -v --durations=10 -m gpu tests/gpu
 
-bench-doctor: compiler $(VENV)/installed-dev ## Time the doctor on every machine and scenario: median and worst.
-	$(BIN)/python -m tests.scenarios.timing
-
-bench: compiler $(VENV)/installed-dev ## Compare time, memory and size with other tools; needs a package index.
+bench: compiler $(VENV)/installed-dev ## Compare time and size with other tools and uv, and check budgets; needs a package index.
 	$(BIN)/python -m tests.bench
-
-bench-check: compiler $(VENV)/installed-dev ## Run bench; fail on exceeded budgets or regressions.
-	$(BIN)/python -m tests.bench --check
+	$(BIN)/python -m tests.bench.install
 
 bench-fleet: $(VENV)/installed-dev ## Time fleet report for 100 to 100,000 nodes; needs 12 GB of disk.
 	$(BIN)/python -m tests.fleet.benchmark
 
-test-docker: $(VENV)/installed-dev ## Build real images; needs root, dockerd and a package index.
+# The newer engine, of another Debian suite, is unpacked but not installed.
+ENGINE_SUITE ?= sid
+test-docker: .cache/engines/$(ENGINE_SUITE)/usr/sbin/dockerd $(VENV)/installed-dev ## Build real images with Debian's engine and a newer one; needs root, dockerd and a package index.
 	$(BIN)/python -m pytest -n 0 -q -m docker tests/image
+	GPUENV_TEST_ENGINES=$(CURDIR)/.cache/engines/$(ENGINE_SUITE) \
+		$(BIN)/python -m pytest -n 0 -q -m docker tests/image/docker/test_reproducible.py \
+		tests/image/docker/test_faults.py::test_the_failure_is_that_of_the_command
 
 test-slurm: compiler $(VENV)/installed-dev ## Run the recipes and fleet collect on a Slurm of eight simulated nodes; needs root, slurm-wlm and munge.
 	$(BIN)/python -m pytest -n 0 -q -m slurm tests/recipes tests/fleet
 
 test-fleet: compiler $(VENV)/installed-dev ## Collect from Dask workers, an SSH server and kubectl; needs root, openssh-server and kubectl.
 	$(BIN)/python -m pytest -n 0 -q -m fleet tests/fleet
-
-# An engine of another Debian suite, unpacked but not installed.
-ENGINE_SUITE ?= sid
-test-docker-newer: .cache/engines/$(ENGINE_SUITE)/usr/sbin/dockerd $(VENV)/installed-dev ## Build the images with a newer engine, and run its Dockerfile checks.
-	GPUENV_TEST_ENGINES=$(CURDIR)/.cache/engines/$(ENGINE_SUITE) \
-		$(BIN)/python -m pytest -n 0 -q -m docker tests/image/docker/test_reproducible.py \
-		tests/image/docker/test_faults.py::test_the_failure_is_that_of_the_command
 
 .cache/engines/%/usr/sbin/dockerd: | $(VENV)/installed-dev
 	$(BIN)/python -m tests.image.docker.fetch $* .cache/engines/$*
@@ -130,9 +114,6 @@ picture: compiler $(VENV)/installed-dev ## Draw docs/_static/doctor.svg, the rep
 
 man: $(VENV)/installed-dev ## Generate the manual page from the command line.
 	$(BIN)/python -m tools.man_page > man/gpuenv.1
-
-bench-install: $(VENV)/installed-dev ## Compare gpuenv install with plain uv; needs a package index.
-	$(BIN)/python tests/install/benchmark.py
 
 build: $(VENV)/installed-dev ## Build the source distribution and the wheel, and check them for publishing.
 	rm -rf dist

@@ -72,6 +72,7 @@ LONG = (
     "install/test_targets.py",
     "install/test_time_limit.py",
     "matrix/test_canonical.py",
+    "matrix/test_cost.py",
     "paste/test_repeated_outputs.py",
     "plugin/",
     "plugins/",

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-import pytest
-
 from gpuenv.data import COMPILED_MATRIX, DATA, data_path
 from gpuenv.matrix import load, strict_yaml
 from gpuenv.matrix.assume import assume
@@ -21,8 +19,6 @@ from gpuenv.matrix.tables import Matrix
 from gpuenv.model.snapshot import Snapshot
 from tests.matrix.resolutions import machine
 from tests.matrix.table import PLATFORMS, PYTHONS
-
-pytestmark = pytest.mark.slow
 
 TEXT = data_path("matrix.yaml").read_text(encoding="utf-8")
 

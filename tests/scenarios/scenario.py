@@ -11,7 +11,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -108,11 +107,10 @@ class BuildContext:
 
 @dataclass(frozen=True, slots=True)
 class DoctorRun:
-    """The exit code and report of a run, and its duration in seconds."""
+    """The exit code and report of a run."""
 
     exit_code: int
     report: Any
-    seconds: float
 
 
 @cache
@@ -132,7 +130,6 @@ class PreparedScenario:
 
     def run(self, *lines: str) -> DoctorRun:
         """Runs the program, after these lines in the same shell."""
-        started = time.monotonic()
         command = [*self.prefix, *self.command]
         if lines:
             command = ["bash", "-c", "\n".join((*lines, f"exec {shlex.join(command)}"))]
@@ -145,10 +142,9 @@ class PreparedScenario:
             check=False,
             timeout=TIMEOUT_S,
         )
-        seconds = time.monotonic() - started
         assert "Traceback" not in process.stderr, process.stderr
         assert process.stdout.startswith("{"), f"{self.name}: {process.stdout[:400]}\n{process.stderr}"
-        return DoctorRun(process.returncode, json.loads(process.stdout), seconds)
+        return DoctorRun(process.returncode, json.loads(process.stdout))
 
 
 def run_scenario(scenario: Scenario, context: BuildContext, folder: Path) -> DoctorRun:

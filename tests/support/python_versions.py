@@ -1,12 +1,11 @@
-"""The tests with other Pythons, and with the lowest and the newest dependencies that pyproject.toml allows.
+"""``make test-pythons``: the core tests with each Python, and all tests with the lowest allowed dependencies.
 
-``make test-pythons``, ``make test-lowest``, ``make test-newest``. Each row has its own virtual environment, made
-by uv with an installed interpreter (none is downloaded). For Python 3.14 dependencies are only resolved.
+Each row has its own virtual environment, made by uv with an installed interpreter (none is downloaded). For Python 3.14
+dependencies are only resolved. The newest dependencies are those that ``make test`` installs in a new checkout.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import subprocess
@@ -15,10 +14,6 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 PROJECT = Path(__file__).parents[2]
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
@@ -50,25 +45,16 @@ class Row:
     tests: tuple[str, ...]
 
 
-def main(arguments: Sequence[str]) -> int:
+def main() -> int:
     """Prints one line per row; the exit code is 1 if a row failed."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("pythons", "lowest", "newest"))
-    parser.add_argument("--python", default=".".join(map(str, sys.version_info[:2])), help="for lowest and newest")
-    parser.add_argument("tests", nargs="*", help="instead of the usual ones")
-    options = parser.parse_args(arguments)
-    if options.what == "pythons":
-        rows = [Row(python, "highest", tuple(options.tests) or CORE) for python in PYTHONS]
-    else:
-        resolution = "lowest-direct" if options.what == "lowest" else "highest"
-        rows = [Row(options.python, resolution, tuple(options.tests) or ("tests",))]
+    this = ".".join(map(str, sys.version_info[:2]))
     failed = False
-    for row in rows:
+    for row in (*(Row(python, "highest", CORE) for python in PYTHONS), Row(this, "lowest-direct", ("tests",))):
         started = time.monotonic()
         passed, summary = run_tests(row)
         failed = failed or not passed
         _report(row.python, row.resolution, "ok" if passed else "FAILED", time.monotonic() - started, summary)
-    for python in RESOLVED_ONLY if options.what == "pythons" else ():
+    for python in RESOLVED_ONLY:
         passed, summary = resolve(python)
         failed = failed or not passed
         _report(python, "highest", "resolves, not run" if passed else "FAILED", 0.0, summary)
@@ -130,4 +116,4 @@ def _last_line(text: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -102,7 +102,7 @@ def test_the_engines_own_check_finds_nothing(started: tuple[Dockerd, str], tmp_p
     variables = command_line(engine, folder, tmp_path)
     cli = find_cli([f"{folder}/usr/bin/docker"], variables, engine.host) if folder else None
     if cli is None or not cli.is_plugin or not has_check(cli):
-        pytest.skip("this engine's BuildKit has no check: make test-docker-newer unpacks one that has")
+        pytest.skip("this engine's BuildKit has no check: make test-docker unpacks one that has")
     for kind in ImageKind:
         choice = next(entry for key, entry in choices().items() if key[0] == kind.value and not isinstance(entry, str))
         for how in (Rendering(CREATED), Rendering(CREATED, mounts=True, secrets=("pip", "ca", "netrc"))):
