@@ -17,9 +17,8 @@ from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpuenv.explain.classifier import NO_FAULT, WEIGHTS_FILE, Classifier, classify, read_classifier
+from gpuenv.explain.classifier import NO_FAULT, WEIGHTS_FILE, Classifier, classify, read_classifier, terms_of
 from gpuenv.explain.match import scan
-from gpuenv.explain.terms import terms_of
 from gpuenv.model.causes import find_cause
 from tests.eval.near_misses import HEALTHY_OUTPUT, OPPOSITES, OTHER_FAULTS, PROSE, WITHOUT_FACTS
 from tests.eval.printed_messages import messages

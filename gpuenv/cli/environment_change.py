@@ -14,7 +14,7 @@ from typing import NamedTuple
 import typer
 
 from gpuenv.cli.command_errors import is_quiet
-from gpuenv.cli.install_progress import announcing_phases
+from gpuenv.cli.install_output import announcing_phases
 from gpuenv.cli.install_target import recover_interrupted
 from gpuenv.cli.output import Output, write_stderr
 from gpuenv.install.environment import Scheme

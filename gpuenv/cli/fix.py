@@ -17,7 +17,7 @@ from gpuenv.cli.environment_change import (
     show_plan,
     transact,
 )
-from gpuenv.cli.install_outcome import command_error, with_environment_state
+from gpuenv.cli.install_output import command_error, with_environment_state
 from gpuenv.cli.install_plans import ExaminedMachine, by_conda, by_wheels
 from gpuenv.cli.install_target import changeable_scheme, find_store, recover_interrupted, require_interpreter
 from gpuenv.cli.installers import InstallerRequest, installer_run_for

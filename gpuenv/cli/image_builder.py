@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpuenv.cli.build_session import open_build_session
 from gpuenv.cli.command_errors import CommandError, announce, complain, failure_as_result, progress, with_state
-from gpuenv.cli.install_outcome import command_error
+from gpuenv.cli.install_output import command_error
 from gpuenv.cli.installers import InstallerRequest, installer_run_for
 from gpuenv.cli.output import Output, write_result
 from gpuenv.image.build.choose import NoImageError

@@ -7,15 +7,16 @@ import os
 import re
 import shlex
 import zlib
+from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
+from http import HTTPStatus
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, unquote_to_bytes, urlsplit
 
 from gpuenv import files
 from gpuenv.cli.command_errors import CommandError, announce, with_state
-from gpuenv.cli.download import DownloadError, NotFoundError, download
 from gpuenv.cli.sources import get_matrix, matrix_path, read_snapshot
 from gpuenv.clock import days_since
 from gpuenv.data import data_path
@@ -26,7 +27,7 @@ from gpuenv.model.codec import encode
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.strings import Lines, decode_text, error_reason
-from gpuenv.net import hide_credentials, is_loopback, run_within
+from gpuenv.net import NetworkError, Request, hide_credentials, is_loopback, run_within, send
 from gpuenv.refresh.changed_answers import changed_machines
 from gpuenv.report.text_line import Style, TextLine
 from gpuenv.simulate.profile_snapshot import shipped_machines
@@ -310,3 +311,46 @@ def _store(target: Path, text: str) -> list[str]:
         message = f"{target}: cannot be written: {error_reason(error)}; the matrix in use is unchanged"
         raise CommandError(ExitCode.USAGE, message) from error
     return ["mv", str(former), str(target)] if has_former else ["rm", str(target)]
+
+
+class DownloadError(CommandError):
+    """A file was not downloaded."""
+
+    def __init__(self, message: str, remedy: str | None = None) -> None:
+        super().__init__(ExitCode.COULD_NOT_CHECK, message, remedy)
+
+
+class NotFoundError(DownloadError):
+    """The server has no such file."""
+
+
+def download(address: str, limit: int, timeout: float) -> bytes:
+    """The content of an http or https address.
+
+    The time limit is for each answer of the server; ``run_within`` limits all of it.
+
+    Args:
+        address: may have a user name and a password, which are sent to its host only.
+        limit: of the content, in bytes.
+        timeout: in seconds.
+
+    Raises:
+        NotFoundError: when there is no such file.
+        DownloadError: for every other failure.
+    """
+    where = hide_credentials(address)
+    parts = urlsplit(address)
+    credentials, _, netloc = parts.netloc.rpartition("@")
+    authorization = f"Basic {b64encode(unquote_to_bytes(credentials)).decode()}" if credentials else None
+    url = parts._replace(netloc=netloc, fragment="").geturl()
+    try:
+        response = send(Request(url, limit, timeout, authorization=authorization, same_host=True))
+    except NetworkError as error:
+        raise DownloadError(f"{where}: cannot be downloaded: {error}", error.remedy) from error
+    if response.status != HTTPStatus.OK:
+        kind = NotFoundError if response.status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE) else DownloadError
+        raise kind(f"{where}: the server answers {response.status}")
+    encoding = response.headers.get("content-encoding", "identity")
+    if encoding != "identity":
+        raise DownloadError(f"{where}: the server compresses it ({encoding})", "publish it without Content-Encoding")
+    return response.body

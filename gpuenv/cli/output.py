@@ -7,15 +7,16 @@ import importlib
 import json
 import os
 import platform
+import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpuenv.cli.command_errors import CommandError, OutputClosed, announce, complain, drop_stdout
-from gpuenv.cli.line_wrapping import wrap_line
 from gpuenv.clock import days_since
 from gpuenv.files import LARGEST_DOCUMENT, is_folder, read_regular
 from gpuenv.model.exit_codes import ExitCode
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from gpuenv.report.redact import Identity
     from gpuenv.report.report import Report
     from gpuenv.report.text_line import TextLine
+
 
 # Each except text, JSON and HTML is a module of gpuenv.report with a function ``render``.
 FORMATS = ("text", "json", "junit", "github", "gitlab", "sarif", "prometheus", "markdown", "html")
@@ -42,6 +44,8 @@ _STYLES = {
     "quiet": "dim",
     "command": "cyan",
 }
+_NARROW_HANG = 4
+_PAD = "\0"  # control character that no line contains
 
 
 class Output(NamedTuple):
@@ -354,3 +358,47 @@ def read_history(folder: Path | None) -> tuple[EarlierRun, ...]:
             found.append(parse_earlier_run(path.name, json.loads(read_regular(path, LARGEST_DOCUMENT))))
     known = (entry for entry in found if entry is not None)
     return tuple(sorted(known, key=lambda entry: (entry.taken_at, entry.name))[-_MAX_HISTORY:])
+
+
+def wrap_line(line: TextLine, width: int) -> list[str]:
+    """Wraps a line at spaces; a command is continued with backslashes, so that it can be copied.
+
+    A hanging indent of more than half of the width is reduced.
+    """
+    line = line._replace(text=_padded(line.text))
+    rows = _continued(line, width) if line.style.value == "command" else _wrapped(line, width)
+    return [row.replace(_PAD, "") for row in rows]
+
+
+def _wrapped(line: TextLine, width: int) -> list[str]:
+    return textwrap.wrap(
+        line.text,
+        width,
+        subsequent_indent=" " * (line.hang if line.hang <= width // 2 else _NARROW_HANG),
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+        drop_whitespace=True,
+    ) or [""]
+
+
+def _continued(line: TextLine, width: int) -> list[str]:
+    """A command over several lines with backslashes; never breaks a quoted argument."""
+    arguments = re.findall(r"""(?:'[^']*'|"[^"]*"|\S)+""", line.text)  # an apostrophe is quoted as '"'"'
+    indent = line.text[: len(line.text) - len(line.text.lstrip())]
+    rows = [indent + arguments[0]]
+    for argument in arguments[1:]:
+        if len(rows[-1]) + len(argument) + len(" ") + len(" \\") <= width or rows[-1].strip() == "$":
+            rows[-1] += f" {argument}"
+        else:
+            rows.append(" " * line.hang + argument)
+    return [f"{row} \\" for row in rows[:-1]] + rows[-1:]
+
+
+def _padded(text: str) -> str:
+    """The text with a filler after each wide character, so that its length is its width."""
+    if text.isascii():
+        return text
+    from unicodedata import east_asian_width
+
+    return "".join(letter + _PAD if east_asian_width(letter) in "WF" else letter for letter in text)

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from gpuenv.cli.command_errors import CommandError
 from gpuenv.cli.install_offers import chosen_offers, chosen_requirements
+from gpuenv.cli.install_output import announcing_phases
 from gpuenv.cli.install_plans import prepare_wheels
-from gpuenv.cli.install_progress import announcing_phases
 from gpuenv.cli.install_target import scheme_of_target
 from gpuenv.cli.installers import InstallerRequest, installer_run_for, takes_conda
 from gpuenv.cli.sources import MachineSource, get_machine_and_matrix

@@ -8,10 +8,10 @@ from operator import attrgetter
 from typing import TypeVar
 
 from gpuenv.model.finding import Evidence
+from gpuenv.model.nvidia import HARDWARE_XIDS
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import KernelMessage, PciGpu, Snapshot
 from gpuenv.model.strings import format_value, pattern
-from gpuenv.model.xids import HARDWARE_XIDS
 
 _CUDA_FRAMEWORKS = ("torch", "jax", "tensorflow")
 _SOURCES = ("nvml", "libcuda", "nvidia-smi", "target", "libraries")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -13,12 +13,11 @@ from gpuenv.doctor.diagnose import Diagnosis
 from gpuenv.explain.classifier import NOTHING, Classification, classify, lines_with_words
 from gpuenv.explain.explanation_types import Explanation, Guess, Hit, LikelyCause
 from gpuenv.explain.match import Scanner
-from gpuenv.explain.place import place_factors
 from gpuenv.explain.programs import Program, fixes_for, program_of
 from gpuenv.explain.score import CERTAIN, NO_MACHINE, DoctorVerdict, Ranked, guess, rank
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import CheckStatus, Finding, Fix, Severity
-from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.snapshot import Container, Snapshot
 from gpuenv.model.strings import format_size
 
 _LINES = 5  # quoted lines of a cause
@@ -27,6 +26,15 @@ _WORD = re.compile(r"[A-Za-z_]{3,}")
 _FACTS = "the facts of the machine: gpuenv explain --probe, or gpuenv doctor"
 _EXAMINING = (("gpuenv", "doctor"), ("gpuenv", "resolve"))
 _BLANK = re.compile(r"\{\w+\}")
+_CONTAINER = (
+    *(Cause.CONTAINER_WITHOUT_GPU, Cause.CONTAINER_DRIVER_CAPABILITIES, Cause.CONTAINER_CGROUP_LOST_GPU),
+    *(Cause.CONTAINER_TOOLKIT_BROKEN, Cause.IMAGE_REQUIRES_OTHER_DRIVER),
+)
+_LINUX_ONLY = (
+    *(Cause.FORK_AFTER_CUDA_INIT, Cause.NOUVEAU_LOADED, Cause.DEVICE_NODE_MISSING, Cause.DEVICE_NODE_PERMISSION),
+    *(Cause.DRIVER_KERNEL_INCOMPATIBLE, Cause.DRIVER_MODULE_NOT_LOADED, Cause.LIBSTDCXX_MISMATCH),
+)
+_LIKELIER, _UNLIKELY = 6.0, 0.15
 
 
 def reports_fault(scanner: Scanner) -> bool:
@@ -207,3 +215,22 @@ def _filled(text: str, hit: Hit) -> str:
 def _decisive_fact(hits: Sequence[Hit], verdict: DoctorVerdict) -> str | None:
     deciding = (_filled(hit.message.decided_by, hit) for hit in hits if hit.message.decided_by)
     return next(deciding, None if verdict.has_machine else _FACTS)
+
+
+def place_factors(snapshot: Snapshot) -> Mapping[Cause, float]:
+    """Factors of the causes that the system makes likelier or less likely; empty if it is unknown."""
+    host = snapshot.host
+    factors: dict[Cause, float] = {}
+    if host.os.value == "windows":
+        factors |= dict.fromkeys(_LINUX_ONLY, _UNLIKELY) | {Cause.WINDOWS_DLL_LOAD_FAILURE: _LIKELIER}
+    if host.wsl.known:
+        factors[Cause.WSL_LIBCUDA] = _LIKELIER if host.wsl.value else _UNLIKELY
+    if host.wsl.value:  # the driver is that of Windows
+        factors |= dict.fromkeys((Cause.DRIVER_MODULE_NOT_LOADED, Cause.NOUVEAU_LOADED), _UNLIKELY)
+    if host.container.known:
+        factors |= dict.fromkeys(_CONTAINER, _UNLIKELY if host.container.value is Container.NONE else _LIKELIER)
+    if host.tegra.known:
+        factors[Cause.JETSON_TEGRA] = _LIKELIER if host.tegra.value else _UNLIKELY
+    if snapshot.amd_gpus:
+        factors[Cause.ROCM_MISMATCH] = _LIKELIER
+    return factors

@@ -9,10 +9,9 @@ from functools import cache, lru_cache
 
 from gpuenv.explain.explanation_types import Hit, QuotedLine
 from gpuenv.explain.line_finder import SEAM, UNCUT, LineFinder, truncated
-from gpuenv.explain.literals import any_of
 from gpuenv.explain.mentions import is_mention_only, is_source_line
 from gpuenv.explain.messages import Message, all_messages
-from gpuenv.explain.patterns import compiled
+from gpuenv.explain.patterns import any_of, compiled
 from gpuenv.explain.text_facts import LITERALS, TextFacts
 
 _KEPT = 3  # hits of a message that are kept

@@ -14,14 +14,17 @@ from gpuenv.install.backends.base import TimeBudget, complaint, succeeded
 from gpuenv.install.backends.conda import CondaChange, CondaRefusal, CondaTool, parse_change
 from gpuenv.install.conda_environment import (
     CondaPackage,
+    CondaState,
+    FormerPackage,
+    failure_reason,
     pixi_manifest,
     read_history,
     read_packages,
     stems,
     torn_packages,
+    write_state,
     wrong_files,
 )
-from gpuenv.install.conda_restore import CondaState, FormerPackage, failure_reason, write_state
 from gpuenv.install.disk_space import refuse_too_little
 from gpuenv.install.environment import InstalledDistribution, Scheme, read_installed
 from gpuenv.install.exceptions import InstallError, InstallFailed, NothingFits, TargetUnusable, disk_failure, remedy_for

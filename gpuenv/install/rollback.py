@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from gpuenv.install.conda_restore import changed_by_others, go_back, read_state
+from gpuenv.install.conda_environment import changed_by_others, go_back, read_state
 from gpuenv.install.exceptions import InstallError, InstallFailed, disk_failure, disk_message
 from gpuenv.install.journal import Journal, Store
 from gpuenv.install.plan import (

@@ -1,8 +1,8 @@
 """Finds and hides secrets in texts: by the name before a value, the form of a token, its position and its entropy.
 
 All output passes through ``hide_secrets``; nothing is hidden before it is analysed. Each finder takes a text and yields
-the positions of secrets in time linear in its length. ``secret_forms`` has the tables of patterns, ``secret_names`` the
-names, and ``secret_values`` judges the value after a name.
+the positions of secrets in time linear in its length. ``secret_forms`` has the tables of patterns; ``secret_values``
+has the names, and judges the value after one.
 """
 
 from __future__ import annotations
@@ -21,8 +21,17 @@ from gpuenv.model.secret_forms import (
     PRIVATE_KEY,
     USER_OPTION,
 )
-from gpuenv.model.secret_names import CERTAIN, certainty, is_harmless_name, is_secret_name
-from gpuenv.model.secret_values import HIDDEN, is_harmless, is_random, named_values, stands_for_a_value
+from gpuenv.model.secret_values import (
+    CERTAIN,
+    HIDDEN,
+    certainty,
+    is_harmless,
+    is_harmless_name,
+    is_random,
+    is_secret_name,
+    named_values,
+    stands_for_a_value,
+)
 from gpuenv.model.strings import pattern
 
 TYPE_CHECKING = False  # imported before the first child starts; typing takes as long as that

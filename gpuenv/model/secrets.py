@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.model.redaction import has_credentials, has_secret
-from gpuenv.model.secret_names import is_secret_name
+from gpuenv.model.secret_values import is_secret_name
 
 TYPE_CHECKING = False  # imported before the first child starts; typing takes as long as that
 if TYPE_CHECKING:

@@ -9,12 +9,11 @@ from types import GenericAlias
 from typing import Any, NamedTuple, TypeVar
 
 from gpuenv.model.codec import DecodeError, decode
-from gpuenv.model.nvidia import pci_key
+from gpuenv.model.nvidia import pci_key, xid_event
 from gpuenv.model.reading import Answer, Reading, known, missing
 from gpuenv.model.snapshot import KernelMessage, Source
 from gpuenv.model.strings import pattern
 from gpuenv.model.versions import DriverVersion
-from gpuenv.model.xids import xid_event
 
 V = TypeVar("V")
 A = TypeVar("A")

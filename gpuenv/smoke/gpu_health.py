@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gpuenv.model.causes import Cause
-from gpuenv.model.nvidia import pci_key
+from gpuenv.model.nvidia import HARDWARE_XIDS, PROGRAM_XIDS, pci_key, xid_event
 from gpuenv.model.smoke import HEALTH_STATE, THROTTLED, Quantity, TestResult, TestStatus, Trouble
 from gpuenv.model.snapshot import SEVERE_THROTTLE_REASONS, Gpu, GpuHealth, Snapshot, SourceState
-from gpuenv.model.xids import HARDWARE_XIDS, PROGRAM_XIDS, xid_event
 from gpuenv.probe.gpu_assembly import clock_reasons
 from gpuenv.probe.scripts.shared import records
 from gpuenv.smoke.device_selection import Device

@@ -11,7 +11,7 @@ import pytest
 
 from gpuenv.cli.command_errors import CommandError
 from gpuenv.cli.install_offers import read_lock
-from gpuenv.cli.install_outcome import command_error
+from gpuenv.cli.install_output import command_error
 from gpuenv.cli.sources import read_snapshot
 from gpuenv.data import data_path
 from gpuenv.install.bundle import open_bundle

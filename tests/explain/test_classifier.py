@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.explain.classifier import NO_FAULT, NOTHING, WEIGHTS_FILE, Classifier, classify, read_classifier, trained
+from gpuenv.explain.classifier import (
+    NO_FAULT,
+    NOTHING,
+    WEIGHTS_FILE,
+    Classifier,
+    classify,
+    read_classifier,
+    terms_of,
+    trained,
+)
 from gpuenv.explain.explanation_types import Explanation
-from gpuenv.explain.terms import terms_of
 from gpuenv.model.causes import Cause
 from tests.cli.program import gpuenv
 from tests.eval import scan_cache

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from gpuenv.install.conda_restore import read_state
+from gpuenv.install.conda_environment import read_state
 from gpuenv.install.exceptions import InstallError
 from gpuenv.install.journal import Store, read_json
 from gpuenv.probe.transactions import TransactionState

@@ -9,7 +9,7 @@ from detect_secrets.core.scan import scan_line
 from detect_secrets.settings import default_settings
 
 from gpuenv.model.redaction import cut_text, hide_in_lines, hide_secrets, hide_value
-from gpuenv.model.secret_names import is_secret_name
+from gpuenv.model.secret_values import is_secret_name
 from tests.support.planted_secrets import HARMLESS, IN_LINES_AFTER, PLANTED, PRIVATE_KEY, WORD, Planted, shown_parts
 
 # Detectors of entropy name every digest; those of public addresses name no secret.

@@ -43,7 +43,7 @@ def bundle(
 
     Exit code: 0 written, 2 the file exists, 3 no wheel fits, 4 the download failed, 7 the target cannot be used.
     """
-    from gpuenv.cli.install_outcome import command_error
+    from gpuenv.cli.install_output import command_error
     from gpuenv.cli.installers import InstallerRequest
     from gpuenv.cli.solving import make_lock
     from gpuenv.install.bundle import pack
@@ -80,7 +80,7 @@ def bundle(
 def _fill(folder: Path, result: LockResult, request: InstallerRequest, matrix: Path | None) -> int:
     """Writes wheels, lock, matrix and manifest; returns the size of the wheels."""
     from gpuenv import __version__
-    from gpuenv.cli.install_progress import announcing_phases
+    from gpuenv.cli.install_output import announcing_phases
     from gpuenv.cli.installers import installer_run_for
     from gpuenv.install.bundle import LOCK, WHEELS, BundleManifest, download, write_bundle
     from gpuenv.install.lockfile import lock_text

@@ -82,7 +82,7 @@ def install(opts: InstallOptions) -> None:
     restored, 7 the target cannot be used.
     """
     from gpuenv.cli.install_offers import read_lock
-    from gpuenv.cli.install_outcome import outcome_on_failure
+    from gpuenv.cli.install_output import outcome_on_failure
     from gpuenv.cli.install_target import select_target
     from gpuenv.cli.installers import InstallerRequest
     from gpuenv.cli.output import Output, check_paths
@@ -119,7 +119,7 @@ def _install(
     """Returns the exit code; appends the interrupted installs that were rolled back first to ``recovered``."""
     import tempfile
 
-    from gpuenv.cli.install_outcome import show_outcome
+    from gpuenv.cli.install_output import show_outcome
     from gpuenv.cli.install_target import examine_target, recover_interrupted, refuse_interrupted, require_interpreter
     from gpuenv.install.journal import Store, store_of
     from gpuenv.install.plan import Clock

@@ -40,7 +40,7 @@ def lock(
 
     Exit code: 0 written, 3 no wheel fits, 4 the installer failed, 7 the target cannot be used.
     """
-    from gpuenv.cli.install_outcome import command_error
+    from gpuenv.cli.install_output import command_error
     from gpuenv.cli.installers import InstallerRequest
     from gpuenv.cli.output import check_paths, write_result
     from gpuenv.cli.solving import make_lock

@@ -132,7 +132,7 @@ def _confirm(
     Raises:
         CommandError: when nothing can be solved, or conda manages the target.
     """
-    from gpuenv.cli.install_outcome import command_error
+    from gpuenv.cli.install_output import command_error
     from gpuenv.cli.solving import solved_wheel
     from gpuenv.install.exceptions import InstallError
 

@@ -50,7 +50,7 @@ def rollback(
     Exit code: 0 done, 2 consent is missing, 4 it failed, 7 the target cannot be used.
     """
     from gpuenv.cli.environment_change import ConsentOptions, show_plan
-    from gpuenv.cli.install_outcome import outcome_on_failure
+    from gpuenv.cli.install_output import outcome_on_failure
     from gpuenv.cli.install_target import find_store, require_interpreter, select_target
     from gpuenv.cli.output import Output, check_paths
     from gpuenv.install.plan_text import history_lines
@@ -78,7 +78,7 @@ def rollback(
 
 def _plan_rollback(store: Store, interpreter: str, number: str | None) -> Plan:
     """What a rollback undoes: interrupted installs, then those up to the number."""
-    from gpuenv.install.conda_restore import read_state
+    from gpuenv.install.conda_environment import read_state
     from gpuenv.install.rollback import committed, plan_of_rollback, unfinished, up_to
 
     interrupted = unfinished(store)
@@ -92,7 +92,7 @@ def _plan_rollback(store: Store, interpreter: str, number: str | None) -> Plan:
 def _forget(store: Store, interpreter: str, number: str | None, out: Output, *, yes: bool, dry_run: bool) -> None:
     """Deletes what installs keep, after consent."""
     from gpuenv.cli.environment_change import ConsentOptions, require_consent, show_plan
-    from gpuenv.cli.install_outcome import show_outcome
+    from gpuenv.cli.install_output import show_outcome
     from gpuenv.install.plan import InstallOutcome, Result
     from gpuenv.install.rollback import plan_of_forgetting, to_forget
 
@@ -126,8 +126,7 @@ def _roll_back(
     store: Store, interpreter: str, number: str | None, consent: ConsentOptions, recovered: list[str]
 ) -> None:
     from gpuenv.cli.environment_change import require_consent
-    from gpuenv.cli.install_outcome import show_outcome
-    from gpuenv.cli.install_progress import announcing_phases
+    from gpuenv.cli.install_output import announcing_phases, show_outcome
     from gpuenv.cli.install_target import recover_interrupted
     from gpuenv.install.plan import Clock, InstallOutcome, Result
     from gpuenv.install.rollback import committed, roll_back

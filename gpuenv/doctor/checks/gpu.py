@@ -25,11 +25,10 @@ from gpuenv.matrix.tables import Matrix, Product
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.gpus import driver_sees_gpu, is_contained
-from gpuenv.model.nvidia import Nvml, pci_key
+from gpuenv.model.nvidia import CONTACT_XIDS, FALLEN_OFF_THE_BUS, HARDWARE_XIDS, MEMORY_XIDS, Nvml, pci_key
 from gpuenv.model.snapshot import Gpu, KernelMessage, PciGpu, Snapshot
 from gpuenv.model.strings import pattern
 from gpuenv.model.versions import DriverVersion
-from gpuenv.model.xids import CONTACT_XIDS, FALLEN_OFF_THE_BUS, HARDWARE_XIDS, MEMORY_XIDS
 
 
 @check("GPU209", Cause.GPU_HARDWARE_FAULT, requires=("DRV100", "GPU201", "CTR301"))

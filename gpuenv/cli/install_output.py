@@ -1,20 +1,23 @@
-"""Outcomes of installs, rollbacks, locks and bundles: errors as exit codes and messages, and results as output."""
+"""What installs, rollbacks, locks and bundles print: phases that take long, results, errors with their exit codes."""
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from gpuenv.cli.command_errors import CommandError, failure_as_result, with_state
+from gpuenv.cli.command_errors import CommandError, failure_as_result, progress, with_state
 from gpuenv.doctor.fixes.adaptation import add_target_option
 from gpuenv.install.exceptions import ConsentNeeded, InstallError, NothingFits, TargetUnusable, Unreadable
-from gpuenv.install.plan import InstallOutcome, Result
+from gpuenv.install.plan import Clock, InstallOutcome, Result
 from gpuenv.install.plan_text import outcome_lines
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from gpuenv.cli.output import Output
+
 
 _EXIT_CODES = {
     Unreadable: ExitCode.USAGE,
@@ -22,6 +25,20 @@ _EXIT_CODES = {
     NothingFits: ExitCode.NOTHING_FITS,
     ConsentNeeded: ExitCode.USAGE,
 }
+_TEXTS = {  # by the name of the phase; a phase without a text waits for the user, or announces itself
+    "plan": "querying the package index",
+    "download and unpack": "downloading and unpacking",
+    "check of files": "checking the new files",
+    "imports before": "importing the frameworks that work now",
+    "journal": "recording the change",
+    "swap": "moving the files",
+    "sync": "writing to the disk",
+    "proof": "verifying the install",
+    "put back": "restoring the former state",
+    "tidying": "deleting what is no longer needed",
+}
+_FIRST, _INTERVAL = 2.0, 10.0  # seconds from the start of a phase until the first message, and between messages
+_STEP = 0.25  # seconds
 
 
 def command_error(error: InstallError, python: str | None = None) -> CommandError:
@@ -72,3 +89,27 @@ def with_environment_state(error: InstallError, recovered: Sequence[str], python
 def show_outcome(outcome: InstallOutcome, out: Output) -> None:
     """Prints the outcome as the result of a command."""
     out.emit(outcome, lambda: outcome_lines(outcome, verbose=out.verbose))
+
+
+@contextmanager
+def announcing_phases(clock: Clock) -> Iterator[None]:
+    """Announces every phase that takes longer than two seconds, and again every ten seconds."""
+    ended = threading.Event()
+    thread = threading.Thread(target=_announce_phases, args=(clock, ended), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _announce_phases(clock: Clock, ended: threading.Event) -> None:
+    since, due = clock.since, _FIRST
+    while not ended.wait(_STEP):
+        if clock.since != since:
+            since, due = clock.since, _FIRST
+        passed = time.monotonic() - since
+        if passed >= due and clock.part in _TEXTS:
+            progress(f"{_TEXTS[clock.part]}: {passed:.0f} s so far")
+            due = passed + _INTERVAL
