@@ -79,18 +79,23 @@ def test_a_network_failure_leaves_the_matrix_unchanged(
 
 
 def test_a_full_disk_leaves_the_matrix_unchanged(workspace: Workspace, refreshed: dict[str, str]) -> None:
-    """A file size limit below the size of the matrix prevents the write after all measurements."""
+    """A file size limit below the size of the matrix prevents the write after all measurements.
+
+    A comment makes the matrix larger than the scripts that uv unpacks.
+    """
     expected = _undisturbed(workspace, refreshed)
-    code, out, error = workspace.run(limit=len(SMALL) - 1000)
+    comment = "# Measured on a machine of our own.\n" * 4000
+    workspace.matrix.write_text(comment + SMALL, encoding="utf-8")
+    code, out, error = workspace.run(limit=len(comment + SMALL) - 1000)
     assert code != 0
     assert "written, revision" not in out
     assert "cannot be written: File too large" in error
-    assert workspace.text == SMALL
+    assert workspace.text == comment + SMALL
     assert [path.name for path in workspace.matrix.parent.glob(".m.yaml*")] == []
     code, _, error = workspace.run()
     assert code == 0, error
     assert "downloading" not in error.replace("to download", "")
-    assert without_dates(workspace.text) == without_dates(expected)
+    assert without_dates(workspace.text) == without_dates(comment + expected)
 
 
 def test_a_matrix_changed_during_the_refresh_is_not_overwritten(workspace: Workspace, index: LocalIndex) -> None:
