@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -259,12 +260,15 @@ def parse_earlier_run(name: str, data: Any) -> EarlierRun | None:  # noqa: ANN40
         return None
     try:
         primaries = [entry for entry in data["findings"] if entry["primary"]]
+        duration = float(data["duration"])
+        if not math.isfinite(duration):
+            return None
         return EarlierRun(
             name=name,
             taken_at=str(data["snapshot"]["taken_at"] or ""),
             status=Status(data["status"]),
             primary=f"{primaries[0]['code']} {primaries[0]['cause']}" if primaries else None,
-            duration=float(data["duration"]),
+            duration=duration,
         )
     except (KeyError, TypeError, ValueError, OverflowError):
         return None

@@ -179,7 +179,7 @@ def test_a_page_shows_earlier_runs(tmp_path: Path) -> None:
         )
     (history / "broken.json").write_text("{", encoding="utf-8")
     (history / "other.json").write_text("[]", encoding="utf-8")
-    endless = {"schema": "gpuenv.report/1", "status": "fit", "exit_code": float("inf"), "duration": 0}
+    endless = {"schema": "gpuenv.report/1", "status": "fit", "duration": float("inf")}
     endless |= {"findings": [], "snapshot": {"taken_at": None}}
     (history / "endless.json").write_text(json.dumps(endless), encoding="utf-8")
     page = tmp_path / "page.html"
