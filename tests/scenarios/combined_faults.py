@@ -94,7 +94,7 @@ COMBINED = (
         combine(driver(version="450.80.02", library="450.80.02", cuda=11000), TWO_LINES),
         cache_below_a_file,
         independent=(CACHE,),
-        first_fix="Remove all",
+        first_fix="Repair the environment",
     ),
     case(CONTAINER, "NumPy 1", WITHOUT_GPU, OLD_NUMPY, independent=(NUMPY_FAULT,), first_fix="docker run --gpus all"),
     case(CONTAINER, "two lines", WITHOUT_GPU, TWO_LINES, independent=(TWO,)),

@@ -99,16 +99,17 @@ def gpu_copies(count: int) -> Change:
     return change
 
 
+VIDEO = 44  # the group video of Debian; elsewhere another one, or none
 INTEL = PciSpec("0000:00:02.0", "0x030000", "8086", "46a3", "i915")
 
 
 def nodes_of_another_user(mode: int) -> Setup:
-    """The device nodes belong to another user and group and have this mode."""
+    """The device nodes belong to another user and to the group video, and have this mode."""
 
     def setup(workspace: Workspace) -> Mapping[str, str]:
         for path in (workspace.machine.root / "dev").glob("nv*"):
             if path.is_file():
-                os.chown(path, OTHER_UID, OTHER_UID)
+                os.chown(path, OTHER_UID, VIDEO)
                 path.chmod(mode)
         return {}
 

@@ -41,5 +41,8 @@ def test_the_cause_and_the_fix_are_those_of_the_report(
     named = [finding for finding in candidates if finding["cause"] == scenario.cause]
     assert named, details
     assert bool(primary) is scenario.error, details
-    fixes = " ".join(f"{fix['text']} {' '.join(fix['command'] or ())}" for fix in named[0]["fix"][:FIRST_FIXES])
+    fixes = " ".join(
+        f"{fix['text']} {' '.join(fix['command'] or ())} {fix['shell_line'] or ''}"
+        for fix in named[0]["fix"][:FIRST_FIXES]
+    )
     assert reported.fix_text.lower() in fixes.lower(), details
