@@ -20,7 +20,7 @@ CONTAINER = (
         "container-cgroup-lost-gpu",
         "cgroup-lost-gpu",
         host(container=ContainerEngine.KUBERNETES),
-        fix_text="restart the container",
+        fix_text="delete the pod",
     ),
     case(
         "NVIDIA/nvidia-container-toolkit#251",
@@ -30,7 +30,7 @@ CONTAINER = (
             host(container=ContainerEngine.KUBERNETES),
             files(sys__fs__cgroup__devices__devices__list="c *:* m\nb *:* m\nc 195:* m\nc 1:3 rwm\nc 136:* rwm\n"),
         ),
-        fix_text="restart the container",
+        fix_text="delete the pod",
     ),
     case("NVIDIA/nvidia-docker#1678", "container-cgroup-lost-gpu", "cgroup-lost-gpu", fix_text="restart the container"),
     case(
@@ -39,7 +39,7 @@ CONTAINER = (
         "gtx1080ti-580",
         combine(host(distribution="ubuntu 18.04"), files(usr__bin__docker="")),
         error=False,
-        fix_text="apt-get install nvidia-container-toolkit",
+        fix_text="gpuenv explain container-toolkit-broken",
     ),
     case(
         "NVIDIA/nvidia-docker#1591",
@@ -47,7 +47,7 @@ CONTAINER = (
         "gtx1080ti-580",
         combine(host(distribution="ubuntu 20.04"), files(snap__bin__docker="")),
         error=False,
-        fix_text="container toolkit",
+        fix_text="Docker's own packages",
     ),
     case(
         "junhyung-SPALab/D-Align#1",

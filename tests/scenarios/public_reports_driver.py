@@ -200,7 +200,6 @@ DRIVER = (
                 "NVRM: Xid (PCI:0000:3a:00): 95, pid=412, name=python3, Uncontained: FBHUB. RST: Yes, D-RST: No"
             ),
         ),
-        fix_text="estart",
-        error=False,
+        fix_text="reset it",
     ),
 )

@@ -90,7 +90,7 @@ TARGET = (
         target("cupy-cuda112==9.6.0", "numpy==1.24.4", toolkit="11.8"),
         cupy_requirements("numpy (<1.24,>=1.17)"),
         python="3.8",
-        fix_text="numpy<1.24",
+        fix_text="the CuPy that fits this NumPy",
     ),
     case(
         "lllyasviel/Fooocus#4167",
