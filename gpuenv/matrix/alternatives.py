@@ -188,11 +188,6 @@ def refusals(image: Image, needs: Needs, matrix: Matrix) -> _Refusals:
             yield ConstraintName.IMAGE_ADMITS_DRIVER, needed, gpu.label
 
 
-def admits(image: Image, level: CudaVersion, branch: int) -> bool:
-    """Whether an image starts on a driver of this CUDA level and branch, for a GPU of a brand that it lists."""
-    return level >= image.cuda or branch in image.branches
-
-
 def _holds(image: Image, wheel: WheelCandidate | None, inside: Needs, matrix: Matrix) -> _Refusals:
     """Checks that a wheel fits, and the CUDA of the image with it; with CUDA from an extra the base image suffices."""
     constraint = ConstraintName.IMAGE_HOLDS_A_FITTING_WHEEL

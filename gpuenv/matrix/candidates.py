@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+
+from packaging.version import Version
 
 from gpuenv.matrix.companions import CudaRole
 from gpuenv.matrix.needs import NeededGpu, Needs, advisories_for
@@ -14,9 +15,6 @@ from gpuenv.matrix.tables import CudaMinor, Extra, Matrix, Platform, Release, Wh
 from gpuenv.model.nvidia import cuda_wheel, cuda_wheel_requirement
 from gpuenv.model.resolution import Candidate, CandidateKind
 from gpuenv.model.versions import ComputeCapability, CudaVersion, Libc
-
-if TYPE_CHECKING:
-    from packaging.version import Version
 
 # CuPy never lowers these Tegra capabilities to the cap (cupy.cuda.compiler), and on Tegra a cubin runs on its own
 # capability alone (CUDA C++ Programming Guide, Binary Compatibility).
@@ -96,7 +94,7 @@ def _has_toolkit(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> bool:
     return host_toolkit(wheel, needs, matrix) is not None or shares_libraries(bare, needs, matrix)
 
 
-_Rank: TypeAlias = "tuple[bool, Version, CudaVersion, bool]"
+_Rank = tuple[bool, Version, CudaVersion, bool]
 
 
 def _rank(wheel: WheelCandidate, *, has_toolkit: bool = False, tegra: bool = False) -> _Rank:
@@ -203,7 +201,7 @@ def _serves(
     return requested.major == gpu.major and requested in compiled_for
 
 
-_Caps: TypeAlias = "tuple[tuple[CudaVersion, ComputeCapability], ...]"
+_Caps = tuple[tuple[CudaVersion, ComputeCapability], ...]
 
 
 def _caps(release: Release) -> _Caps:
@@ -253,7 +251,7 @@ def library_versions(wheel: WheelCandidate, needs: Needs) -> dict[str, str]:
 
 def other_cupys(wheel: WheelCandidate, needs: Needs) -> tuple[str, ...]:
     """Returns the other CuPy distributions of the target, which own the same files."""
-    return tuple(dict.fromkeys(cupy.distribution for cupy in needs.cupy if cupy.distribution != wheel.line.name))
+    return tuple(dict.fromkeys(name for name, _ in needs.cupy if name != wheel.line.name))
 
 
 def replaced_by(wheel: WheelCandidate, needs: Needs) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
 from itertools import chain
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from gpuenv.matrix.candidates import (
     TEGRA,
@@ -137,7 +137,7 @@ def _lacks_numpy_wheels(wheel: WheelCandidate, needs: Needs) -> bool:
     return is_linux and is_old and needs.python.tag in wheel.release.pythons  # else ``python`` rejects it
 
 
-_Constraints: TypeAlias = "tuple[tuple[ConstraintName, Constraint], ...]"
+_Constraints = tuple[tuple[ConstraintName, Constraint], ...]
 
 INSTALLABLE: _Constraints = (
     (ConstraintName.NOT_YANKED, not_yanked),
@@ -476,11 +476,7 @@ class LineVerdicts:
 def objections(wheel: WheelCandidate, needs: Needs, matrix: Matrix, lines: LineVerdicts | None) -> Iterator[_Objection]:
     """Yields the constraints that are not met, or not known to be.
 
-    Args:
-        wheel: the candidate.
-        needs: the machine.
-        matrix: the matrix.
-        lines: the verdicts on whole lines, shared with the machine's other candidates, if any.
+    ``lines`` are the verdicts on whole lines, shared with the machine's other candidates.
     """
     yield from _objections(INSTALLABLE, wheel, needs, matrix)
     yield from (lines or LineVerdicts(needs, matrix)).of(wheel)

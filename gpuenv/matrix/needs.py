@@ -47,13 +47,6 @@ class AmdHost(NamedTuple):
     rocm: str | None
 
 
-class InstalledCupy(NamedTuple):
-    """A CuPy distribution of the target."""
-
-    distribution: str
-    release: str
-
-
 @dataclass(frozen=True)
 class Needs:
     """The facts behind a choice; None is unknown.
@@ -77,7 +70,7 @@ class Needs:
         packages: the distributions of the target that advisories of the matrix name.
         brings: those that provide CUDA libraries.
         unneeded: CUDA wheels that only CuPy needs, if anything, and the CUDA major of each.
-        cupy: the CuPy distributions of the target.
+        cupy: the CuPy distributions of the target, each with its release.
         amd: its AMD GPUs, if any.
         assumed: paths of the facts that the caller assumed.
     """
@@ -101,7 +94,7 @@ class Needs:
     packages: frozenset[str]
     brings: tuple[CudaPackage, ...]
     unneeded: tuple[tuple[str, int], ...]
-    cupy: tuple[InstalledCupy, ...]
+    cupy: tuple[tuple[str, str], ...]
     amd: AmdHost | None
     assumed: tuple[str, ...]
 
@@ -173,7 +166,7 @@ def needs_of(snapshot: Snapshot, matrix: Matrix) -> Needs:
         packages=frozenset(row.package for row in matrix.advisories if row.package and row.package in target.packages),
         brings=cuda_packages(snapshot, matrix),
         unneeded=tuple(unneeded_libraries(snapshot).items()),
-        cupy=tuple(InstalledCupy(entry.distribution, entry.release) for entry in target.cupy),
+        cupy=tuple((entry.distribution, entry.release) for entry in target.cupy),
         amd=_amd_host(snapshot),
         assumed=snapshot.assumed,
     )
@@ -243,8 +236,7 @@ def cuda_of_branch(driver: DriverVersion, matrix: Matrix) -> CudaVersion | None:
 
 def visible_gpus(snapshot: Snapshot) -> tuple[Gpu, ...]:
     """Returns the GPUs visible to CUDA programs; all GPUs if libcuda did not answer."""
-    visible = tuple(gpu for gpu in snapshot.gpus if gpu.ordinal.known)
-    return visible or snapshot.gpus
+    return tuple(gpu for gpu in snapshot.gpus if gpu.ordinal.known) or snapshot.gpus
 
 
 def _level(snapshot: Snapshot, matrix: Matrix) -> CudaVersion | None:

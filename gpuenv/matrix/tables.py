@@ -238,6 +238,10 @@ class MatrixSource(NamedTuple):
         return f"{self.title}, {self.section}" if self.section else str(self.title)
 
 
+SOURCE_KEYS = ("source", "driver_source", "state_source", "toolkit_source")
+"""The fields of rows that name a source."""
+
+
 class BranchState(str, Enum):
     """How NVIDIA supports a driver branch."""
 
