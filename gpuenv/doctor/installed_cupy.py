@@ -30,18 +30,13 @@ class InstalledCupy(NamedTuple):
     wheel: WheelCandidate
     exact: bool
 
-    @property
-    def label(self) -> str:
-        """``cupy-cuda12x 14.2.0``."""
-        return self.cupy.label
-
 
 def installed_cupy(ctx: CheckContext) -> InstalledCupy | None:
     """The installed CuPy as a row of the matrix; None without one, or if its CUDA major is unknown or not covered."""
     found = ctx.snapshot.target.cupy
     if not found:
         return None
-    major = installed_cuda_major(ctx)
+    major = installed_cuda_major(ctx.snapshot.target)
     # The CUDA minor, from the name of its line or from conda's cudatoolkit.
     toolkit = ctx.snapshot.target.conda_packages.get("cudatoolkit") if found[0].distribution == "cupy" else None
     try:
@@ -74,13 +69,8 @@ def _line_of(distribution: str, major: int | None, cuda: CudaVersion | None, mat
     return next(by_name, None) or next(for_any_minor, None) or next(iter(same), None)
 
 
-def installed_cuda_major(ctx: CheckContext) -> int | None:
+def installed_cuda_major(target: Target) -> int | None:
     """CUDA major of the CuPy that an import finds first; None without one, or if it is unknown."""
-    return first_cuda_major(ctx.snapshot.target)
-
-
-def first_cuda_major(target: Target) -> int | None:
-    """CUDA major of the CuPy that an import finds first in a target."""
     if not target.cupy:
         return None
     first = target.cupy[0]

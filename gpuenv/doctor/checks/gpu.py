@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 
 from gpuenv.doctor.driver_requirements import (
     BLACKWELL,
@@ -175,9 +174,10 @@ def gpu_unknown_to_driver(ctx: CheckContext) -> Outcome:
             found = True
             yield symptom
     if not found and not driver_sees_gpu(ctx.snapshot):  # the log names the kind for a GPU that is in no table
-        kinds = ((_NEEDS_OPEN, True), (_NEEDS_PROPRIETARY, False))
-        needed = (wants_open for regex, wants_open in kinds if any(map(regex.search, _lines(ctx.snapshot))))
-        yield from (_wrong_modules("the GPU", wants_open, ctx, ()) for wants_open in islice(needed, 1))
+        for regex, wants_open in ((_NEEDS_OPEN, True), (_NEEDS_PROPRIETARY, False)):
+            if any(map(regex.search, _lines(ctx.snapshot))):
+                yield _wrong_modules("the GPU", wants_open, ctx, ())
+                return
 
 
 @check("GPU218", Cause.SOURCES_DISAGREE, requires=("DRV100", "GPU201", "GPU203", "GPU204"))

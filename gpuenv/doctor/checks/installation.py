@@ -229,7 +229,7 @@ def _reinstall_fixes(ctx: CheckContext, names: list[str], *, from_cache: bool) -
     If CUDA wheels of two majors share files, the ones that CuPy does not use are removed first, unless a framework
     needs them.
     """
-    packages, cupy_major = ctx.snapshot.target.packages, installed_cuda_major(ctx)
+    packages, cupy_major = ctx.snapshot.target.packages, installed_cuda_major(ctx.snapshot.target)
     majors = {name: cuda_major_of_wheel(name, packages[name]) for name in names if name in packages}
     needed = {entry.cuda_major for entry in ctx.needs.brings if not entry.is_library}
     kept = {None, cupy_major, *needed}

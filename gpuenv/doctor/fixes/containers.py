@@ -45,11 +45,11 @@ def cannot_share_gpus(snapshot: Snapshot) -> bool:
     return support.docker.known and support.has_toolkit.value is False and not (by_cdi or by_runtime)
 
 
-def gpu_access_fixes(snapshot: Snapshot, *, tegra: bool) -> tuple[Fix, ...]:
+def gpu_access_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
     """How to start this kind of container with a GPU."""
     kind = _kind(snapshot)
     if in_docker_desktop(snapshot):
-        return (*_DOCKER_DESKTOP, *_start(kind, tegra=False))
+        return (*_DOCKER_DESKTOP, *_start(kind))
     if kind is Container.KUBERNETES:
         return _pod_fixes(snapshot)
     if is_system_container(snapshot):
@@ -64,7 +64,7 @@ def gpu_access_fixes(snapshot: Snapshot, *, tegra: bool) -> tuple[Fix, ...]:
     if kind not in (Container.DOCKER, Container.PODMAN):
         return _start(kind)
     gvisor = (_GVISOR,) if snapshot.host.sandbox.value == "gvisor" else ()
-    return (*_start(kind, tegra=tegra), *gvisor, *container_toolkit_fixes(snapshot))
+    return (*_start(kind, tegra=is_tegra(snapshot)), *gvisor, *container_toolkit_fixes(snapshot))
 
 
 def remove_from_image_fixes(snapshot: Snapshot, paths: tuple[str, ...]) -> tuple[Fix, ...]:
