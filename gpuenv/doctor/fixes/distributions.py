@@ -204,11 +204,7 @@ def driver_package_fixes(
 ) -> tuple[Fix, ...]:
     """How to install a driver that meets a requirement: the distribution's packages, else NVIDIA's repository.
 
-    Args:
-        snapshot: the machine.
-        needed: what the GPUs need.
-        exact: whether the distribution's own choice of a branch may be wrong.
-        lead: the beginning of the first sentence.
+    ``exact``: whether the distribution's own choice of a branch may be wrong; ``lead`` begins the first sentence.
     """
     kind = f", {needed.text}" if needed != _ANY_DRIVER else ""
     if is_contained(snapshot):
