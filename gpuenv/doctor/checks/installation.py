@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import PurePosixPath
+from pathlib import PurePosixPath, PureWindowsPath
 from typing import NamedTuple
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -362,12 +362,18 @@ def numpy_shadowed(ctx: CheckContext) -> Outcome:
 def _on_path(ctx: CheckContext, module: str) -> bool:
     """Whether a folder of PYTHONPATH or of the environment contains the module."""
     prefix = ctx.snapshot.target.prefix.value
-    return _is_in_pythonpath(ctx, module) or bool(prefix and PurePosixPath(module).is_relative_to(prefix))
+    return _is_in_pythonpath(ctx, module) or bool(prefix and _is_within(ctx, module, prefix))
 
 
 def _is_in_pythonpath(ctx: CheckContext, module: str) -> bool:
-    folders = ctx.snapshot.environment.get("PYTHONPATH", "").split(":")
-    return any(PurePosixPath(module).is_relative_to(folder) for folder in folders if folder)
+    separator = ";" if ctx.snapshot.host.os.value == "windows" else ":"
+    folders = ctx.snapshot.environment.get("PYTHONPATH", "").split(separator)
+    return any(_is_within(ctx, module, folder) for folder in folders if folder)
+
+
+def _is_within(ctx: CheckContext, module: str, folder: str) -> bool:
+    kind = PureWindowsPath if ctx.snapshot.host.os.value == "windows" else PurePosixPath
+    return kind(module).is_relative_to(folder)
 
 
 @check("WHL513", Cause.MIXED_PIP_CONDA, requires=("ENV401", "WHL502"))
