@@ -13,7 +13,7 @@ from typing import NamedTuple
 from gpuenv.doctor.predicates import is_passed_through
 from gpuenv.doctor.registry import CheckContext
 from gpuenv.matrix.needs import NeededGpu, gpu_listed, gpu_on_bus
-from gpuenv.matrix.products import branch_of, branches_for
+from gpuenv.matrix.products import branch_of, generation_for
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.finding import Fix
 from gpuenv.model.gpus import nvidia_on_bus
@@ -96,10 +96,10 @@ def driver_requirement(ctx: CheckContext) -> DriverRequirement:
 def requirement_of(gpus: Sequence[NeededGpu], snapshot: Snapshot, matrix: Matrix) -> DriverRequirement:
     """The driver that these GPUs need together; a GPU of unknown generation needs nothing."""
     capabilities = [gpu.compute_capability for gpu in gpus if gpu.compute_capability is not None]
-    rows = [row for capability in capabilities if (row := branches_for(capability, matrix))]
+    rows = [row for capability in capabilities if (row := generation_for(capability, matrix))]
     return DriverRequirement(
-        max((row.first for row in rows if row.first is not None), default=None),
-        min((row.last for row in rows if row.last is not None), default=None),
+        max((row.first_branch for row in rows if row.first_branch is not None), default=None),
+        min((row.last_branch for row in rows if row.last_branch is not None), default=None),
         frozenset(kind for capability in capabilities if (kind := kind_for(capability, snapshot))),
     )
 

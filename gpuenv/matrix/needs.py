@@ -249,13 +249,13 @@ def _level(snapshot: Snapshot, matrix: Matrix) -> CudaVersion | None:
 
 def _platform(os: str | None, arch: str | None) -> tuple[str | None, tuple[str, str] | None]:
     """Returns the platform and its assumed part."""
+    common_os, common_arch = _MOST_COMMON
     if os is None and arch is None:
-        return None, ("host.os and host.arch", "-".join(_MOST_COMMON))
-    if os is None or arch is None:
-        common_os, common_arch = _MOST_COMMON
-        assumed = ("host.os", common_os) if os is None else ("host.arch", common_arch)
-        return _platform_name(os or common_os, arch or common_arch), assumed
-    return _platform_name(os, arch), None
+        return None, ("host.os and host.arch", f"{common_os}-{common_arch}")
+    name = _platform_name(os or common_os, arch or common_arch)
+    if os is None:
+        return name, ("host.os", common_os)
+    return name, ("host.arch", common_arch) if arch is None else None
 
 
 def _platform_name(os: str, arch: str) -> str:

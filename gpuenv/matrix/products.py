@@ -7,9 +7,9 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
-from gpuenv.matrix.tables import AmdProduct, Matrix, Product
+from gpuenv.matrix.tables import AmdProduct, Generation, Matrix, Product
 from gpuenv.model.causes import Cause
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 
@@ -197,27 +197,10 @@ def peaks_of(matrix: Matrix) -> Mapping[str, Mapping[str, float]]:
 _SAME_PTX = {CudaVersion(12, 6): CudaVersion(12, 5)}
 
 
-class BranchRange(NamedTuple):
-    """The first and the last driver branch of a GPU generation; None if open or unknown."""
-
-    first: int | None
-    last: int | None
-    source: str
-
-    def wants(self, branch: int) -> str | None:
-        """Returns the required branch as text; None if this one is supported."""
-        if self.last is not None and branch > self.last:
-            return f"branch {self.last} or older"
-        if self.first is not None and branch < self.first:
-            return f"branch {self.first} or newer"
-        return None
-
-
 @lru_cache(maxsize=1024)
-def branches_for(capability: ComputeCapability | None, matrix: Matrix) -> BranchRange | None:
-    """Returns the driver branches of a GPU's generation; None if not in the matrix."""
-    row = next((entry for entry in matrix.generations if capability in entry.capabilities), None)
-    return BranchRange(row.first_branch, row.last_branch, matrix.cite(row.source)) if row else None
+def generation_for(capability: ComputeCapability | None, matrix: Matrix) -> Generation | None:
+    """Returns a GPU's generation; None if not in the matrix."""
+    return next((row for row in matrix.generations if capability in row.capabilities), None)
 
 
 def outside(compiled_for: Collection[ComputeCapability], gpus: Collection[ComputeCapability]) -> Cause:

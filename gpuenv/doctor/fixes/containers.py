@@ -132,32 +132,8 @@ def lost_gpu_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
     NVIDIA Container Toolkit, Troubleshooting, Containers losing access to GPUs: systemctl daemon-reload on the host
     rewrites the rules of every container, and those of the nodes are kept only if the engine knows the nodes.
     """
-    kind = _kind(snapshot)
-    why = "systemctl daemon-reload on the host, as after an update of packages, takes the nodes away again"
-    if kind is Container.DOCKER:
-        devices = tuple(word for node in driver_nodes(snapshot) for word in ("--device", node))
-        return (
-            Fix("On the host: restart the container.", ("docker", "restart", "CONTAINER")),
-            Fix(
-                f"To prevent it, start it with every node by name: {why}.",
-                ("docker", "run", "--gpus", "all", *devices, "IMAGE"),
-            ),
-            Fix("Or use CDI.", ("docker", "run", "--device", "nvidia.com/gpu=all", "IMAGE")),
-        )
-    if kind is Container.PODMAN:
-        return (
-            Fix("On the host: restart the container.", ("podman", "restart", "CONTAINER")),
-            Fix(f"To prevent it, use CDI: {why}.", ("podman", "run", "--device", "nvidia.com/gpu=all", "IMAGE")),
-        )
-    if kind is Container.KUBERNETES:
-        return (
-            Fix("Delete the pod, and let its controller start it again."),
-            Fix(f"To prevent it, let the node's runtime use CDI: {why}."),
-        )
-    return (
-        Fix("Restart the container."),
-        Fix(f"To prevent it, name the device nodes when it is started, or use CDI: {why}."),
-    )
+    devices = " ".join(f"--device {node}" for node in driver_nodes(snapshot))
+    return steps_of("lost-gpu", (_kind(snapshot).value,), devices=devices)
 
 
 def compute_capability_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
