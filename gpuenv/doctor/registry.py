@@ -84,7 +84,6 @@ class DocumentedCheck:
     Attributes:
         code: stable, such as DRV102.
         causes: the causes that it reports, the default first.
-        run: the function.
     """
 
     code: str

@@ -54,7 +54,6 @@ class CudaPackage(NamedTuple):
     Attributes:
         cuda_major: None if unknown.
         source: its metadata, or a matrix row.
-        role: whether it needs CUDA libraries or is one.
         cuda: the minor version that it pins, if any.
         cupy: the versions of CuPy that it requires, of the line for its CUDA; None if it requires no CuPy.
     """

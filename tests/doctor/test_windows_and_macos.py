@@ -160,3 +160,15 @@ def test_a_file_that_hides_cupy_on_the_path_of_windows_is_an_error(module: str, 
         if entry.cause is Cause.CUPY_SHADOWED
     )
     assert found.severity is severity
+
+
+def test_files_of_cupy_without_metadata_are_leftovers_on_windows_too() -> None:
+    snapshot = assume(windows(), ["cupy=none"], MATRIX)
+    module = r"C:\venv\Lib\site-packages\cupy\__init__.py"
+    target = snapshot.target._replace(cupy_module=known(module, "the finders"), prefix=known(r"C:\venv", "sys.prefix"))
+    answered = (*snapshot.sources, Source("target", SourceState.ANSWERED))
+    (found,) = findings(snapshot._replace(target=target, sources=answered, assumed=()))
+    assert found.cause is Cause.CORRUPT_INSTALLATION
+    (by_hand,) = (fix for fix in found.fix if "Delete" in fix.text or "delete" in fix.text)
+    assert by_hand.text.endswith(r"from C:\venv\Lib\site-packages.")
+    assert by_hand.command is None
