@@ -106,6 +106,7 @@ def only_nvidia_smi_answers(ctx: CheckContext) -> Outcome:
         return
     if module_loaded(snapshot) or driver_nodes(snapshot) or not (snapshot.gpus or snapshot.driver.version.known):
         return
+    install, *others = driver_fixes(ctx)
     yield Symptom(
         "Only nvidia-smi reports an NVIDIA GPU; the driver's libraries and kernel module are not installed",
         evidence_of(snapshot, "driver.version", "nvidia-smi", "nvml", "libcuda"),
@@ -115,11 +116,8 @@ def only_nvidia_smi_answers(ctx: CheckContext) -> Outcome:
                 ("which", "-a", "nvidia-smi"),
             ),
             _SHOW_GPUS,
-            *(
-                fix._replace(text=f"If it shows one: {fix.text[0].lower()}{fix.text[1:]}")
-                for fix in driver_fixes(ctx)[:1]
-            ),
-            *driver_fixes(ctx)[1:],
+            install._replace(text=f"If it shows one: {install.text[0].lower()}{install.text[1:]}"),
+            *others,
         ),
     )
 

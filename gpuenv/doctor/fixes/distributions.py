@@ -270,7 +270,7 @@ def _chooses_wrongly(ctx: CheckContext) -> bool:
     if needed.last is None:
         return False
     gpus = [gpu for part in gpus_to_drive(ctx) for gpu in part]
-    is_mixed = len({requirement_of((gpu,), ctx.snapshot, ctx.matrix) for gpu in gpus}) > 1
+    is_mixed = len({requirement_of((gpu,), ctx) for gpu in gpus}) > 1
     return family(ctx.snapshot) != "ubuntu" or is_mixed
 
 
