@@ -62,7 +62,7 @@ def make_diagnosis_report(
         diagnosis = _with_plugins(diagnosis, found, snapshot, options, source.timeout)
     if source.paste is not None:
         from gpuenv.cli.pastes import pasted_text
-        from gpuenv.explain.pasted_error import with_pasted_error
+        from gpuenv.explain.explainer import with_pasted_error
 
         diagnosis = with_pasted_error(diagnosis, snapshot, pasted_text(source.paste))
     begun = probing_since if started is None else started

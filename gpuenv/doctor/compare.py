@@ -107,7 +107,9 @@ def compare(
     new = [finding for finding in findings_here if not _has(findings_there, finding)]
     explaining = [finding for finding in new if finding.severity is not Severity.NOTE]
     facts = tuple(_facts_of_both(there, here))
-    differences = sorted((_rank(*fact, explaining) for fact in facts if _differ(fact[1], fact[2])), key=_order)
+    differences = sorted(
+        (_rank(*fact, explaining) for fact in facts if _comparable(fact[1]) != _comparable(fact[2])), key=_order
+    )
     return Comparison(
         schema=DIFF,
         differences=tuple(differences),
@@ -205,12 +207,8 @@ _IDENTIFIER = pattern(
 )
 
 
-def _differ(before: str | None, after: str | None) -> bool:
-    """Whether two values differ by more than private paths and identifiers."""
-    return before != after and _comparable(before) != _comparable(after)
-
-
 def _comparable(value: str | None) -> str | None:
+    """The value without private paths and identifiers."""
     return value and _IDENTIFIER.sub("-", _SEVERAL.sub("~", _OWN_PATH.sub("~", value)))
 
 

@@ -96,15 +96,8 @@ def diagnose(
 ) -> Diagnosis:
     """Runs every check on a snapshot; a check that crashes is reported and the others go on.
 
-    If the target is repaired by another wheel than a new installation would choose, the fixes name that one.
-
-    Args:
-        snapshot: the recorded facts.
-        matrix: the compatibility matrix.
-        resolution: the CuPy that fits.
-        clock: returns seconds, for the durations of checks.
-        options: the options.
-        smoke: the result of the GPU tests, if they ran.
+    If the target is repaired by another wheel than a new installation would choose, the fixes name that one. ``clock``
+    returns seconds, for the durations of checks.
     """
     ctx = CheckContext(snapshot, needs_of(snapshot, matrix), matrix, resolution, options.requirements, smoke)
     diagnosis = _run_checks(ctx, clock, options)
@@ -177,7 +170,7 @@ def _finding(check: Check, symptom: Symptom, snapshot: Snapshot, options: Diagno
     expected = (options.no_gpu and check.concerns_gpu) or (options.no_cupy and check.missing is Component.CUPY)
     if expected and found.severity is Severity.ERROR:
         found = replace(found, severity=Severity.NOTE)
-    found = _suppress(found, options.suppressions, options.day)
+    found = _suppress(found, options)
     if found.severity is Severity.NOTE:  # the option would change nothing
         found = replace(found, fix=tuple(fix for fix in found.fix if fix != EXPECT_NO_GPU))
     return found
@@ -196,11 +189,8 @@ def add_plugin_findings(
     Findings of gpuenv come first: a primary one stays primary and keeps its consequences.
     """
     own = [replace(finding, primary=False) for finding in diagnosis.findings]
-    others = [
-        _suppress(_apply_severity_options(entry, options), options.suppressions, options.day) for entry in findings
-    ]
-    findings = ranked([*own, *others], lambda *_: False)
-    return diagnosis._replace(findings=findings, checks=(*diagnosis.checks, *runs))
+    others = (_suppress(_apply_severity_options(entry, options), options) for entry in findings)
+    return diagnosis._replace(findings=ranked([*own, *others], lambda *_: False), checks=(*diagnosis.checks, *runs))
 
 
 def _run(check: Check, ctx: CheckContext) -> tuple[list[Symptom], CheckRun]:
@@ -239,10 +229,10 @@ def _as_error(finding: Finding, by: str) -> Finding:
     return replace(finding, severity=Severity.ERROR, evidence=(*finding.evidence, evidence))
 
 
-def _suppress(finding: Finding, suppressions: Iterable[Suppression], today: str) -> Finding:
+def _suppress(finding: Finding, options: DiagnosisOptions) -> Finding:
     """Turns a suppressed finding into a note; an expired suppression becomes evidence."""
-    entries = [entry for entry in suppressions if entry.code == finding.code]
-    current = next((entry for entry in entries if not entry.has_expired(today)), None)
+    entries = [entry for entry in options.suppressions if entry.code == finding.code]
+    current = next((entry for entry in entries if not entry.has_expired(options.day)), None)
     if current is not None:
         text = f"this {finding.severity.value}, until {current.expires}: {current.reason}"
         evidence = Evidence("allowed", text, current.source)

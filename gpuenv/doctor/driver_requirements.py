@@ -13,8 +13,7 @@ from typing import NamedTuple
 from gpuenv.doctor.predicates import is_passed_through
 from gpuenv.doctor.registry import CheckContext
 from gpuenv.matrix.needs import NeededGpu, gpu_listed, gpu_on_bus
-from gpuenv.matrix.products import branch_of, branches_for
-from gpuenv.matrix.tables import Matrix
+from gpuenv.matrix.products import branch_of, generation_for
 from gpuenv.model.finding import Fix
 from gpuenv.model.gpus import nvidia_on_bus
 from gpuenv.model.nvidia import pci_key
@@ -90,17 +89,17 @@ def gpus_to_drive(ctx: CheckContext) -> tuple[tuple[NeededGpu, ...], tuple[Neede
 def driver_requirement(ctx: CheckContext) -> DriverRequirement:
     """The driver that all GPUs of a machine need."""
     shown, others = gpus_to_drive(ctx)
-    return requirement_of((*shown, *others), ctx.snapshot, ctx.matrix)
+    return requirement_of((*shown, *others), ctx)
 
 
-def requirement_of(gpus: Sequence[NeededGpu], snapshot: Snapshot, matrix: Matrix) -> DriverRequirement:
+def requirement_of(gpus: Sequence[NeededGpu], ctx: CheckContext) -> DriverRequirement:
     """The driver that these GPUs need together; a GPU of unknown generation needs nothing."""
     capabilities = [gpu.compute_capability for gpu in gpus if gpu.compute_capability is not None]
-    rows = [row for capability in capabilities if (row := branches_for(capability, matrix))]
+    rows = [row for capability in capabilities if (row := generation_for(capability, ctx.matrix))]
     return DriverRequirement(
-        max((row.first for row in rows if row.first is not None), default=None),
-        min((row.last for row in rows if row.last is not None), default=None),
-        frozenset(kind for capability in capabilities if (kind := kind_for(capability, snapshot))),
+        max((row.first_branch for row in rows if row.first_branch is not None), default=None),
+        min((row.last_branch for row in rows if row.last_branch is not None), default=None),
+        frozenset(kind for capability in capabilities if (kind := kind_for(capability, ctx.snapshot))),
     )
 
 
@@ -111,19 +110,18 @@ def conflicting_gpus(ctx: CheckContext) -> tuple[Fix, ...]:
     """
     if driver_requirement(ctx).possible:
         return ()
-    snapshot, matrix = ctx.snapshot, ctx.matrix
     shown, others = gpus_to_drive(ctx)
     kept: list[NeededGpu] = []
     lost: list[NeededGpu] = []
     oldest = ComputeCapability(0, 0)
     for gpu in (*shown, *sorted(others, key=lambda gpu: gpu.compute_capability or oldest, reverse=True)):
-        (kept if requirement_of((*kept, gpu), snapshot, matrix).possible else lost).append(gpu)
-    needs = "; ".join(f"{gpu.label} needs {requirement_of((gpu,), snapshot, matrix).text}" for gpu in (*shown, *others))
+        (kept if requirement_of((*kept, gpu), ctx).possible else lost).append(gpu)
+    needs = "; ".join(f"{gpu.label} needs {requirement_of((gpu,), ctx).text}" for gpu in (*shown, *others))
     return (Fix(f"No single driver supports all these GPUs: {needs}."), _compromise(kept, lost, ctx))
 
 
 def _compromise(kept: Sequence[NeededGpu], lost: Sequence[NeededGpu], ctx: CheckContext) -> Fix:
-    needed, driver = requirement_of(kept, ctx.snapshot, ctx.matrix), ctx.snapshot.driver
+    needed, driver = requirement_of(kept, ctx), ctx.snapshot.driver
     version = driver.version.value
     is_installed = version is not None and needed.met_by(branch_of(version, ctx.matrix), driver.flavor.value)
     what = "Keep the installed driver" if is_installed else f"Install a driver of {needed.text}"

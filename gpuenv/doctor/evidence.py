@@ -5,22 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from operator import attrgetter
-from typing import TypeVar
+from typing import Any
 
 from gpuenv.model.finding import Evidence
 from gpuenv.model.nvidia import HARDWARE_XIDS
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import KernelMessage, PciGpu, Snapshot
-from gpuenv.model.strings import format_value, pattern
+from gpuenv.model.strings import format_value
 
 _CUDA_FRAMEWORKS = ("torch", "jax", "tensorflow")
 _SOURCES = ("nvml", "libcuda", "nvidia-smi", "target", "libraries")
 # The folders that the target's loader searches first, and the environment's prefix.
 SEARCH_PATHS = ("environment.LD_LIBRARY_PATH", "target.prefix")
-T = TypeVar("T")
 
 
-def fact(path: str, reading: Reading[T]) -> tuple[Evidence, ...]:
+def fact(path: str, reading: Reading[Any]) -> tuple[Evidence, ...]:
     """The value of a reading and dissenting ones; for an unknown one the reason."""
     if reading.value is None:
         return (Evidence(path, "unknown", reading.reason or "no source has it"),)
@@ -59,17 +58,6 @@ def cuda_frameworks(snapshot: Snapshot) -> tuple[Evidence, ...]:
     """Installed frameworks that depend on CUDA libraries."""
     packages = snapshot.target.packages
     return packages_as_evidence({name: packages[name] for name in _CUDA_FRAMEWORKS if name in packages})
-
-
-_DRIVER_ERROR = pattern(
-    r"(?i)NVRM: .*(?:\bXid\b|fail|error|cannot|not supported|timed? ?out|no firmware)"
-    r"|nvidia\S*:? .*(?:fail|error|\berr -?\d)"
-)
-
-
-def driver_errors(snapshot: Snapshot) -> tuple[Evidence, ...]:
-    """The newest lines of the kernel log in which the driver reports an error."""
-    return matching_log_lines(snapshot, _DRIVER_ERROR)
 
 
 def hardware_events(snapshot: Snapshot) -> tuple[KernelMessage, ...]:

@@ -21,7 +21,6 @@ class InstalledCupy(NamedTuple):
     """The CuPy that an import finds first.
 
     Attributes:
-        cupy: its metadata.
         wheel: the row of the matrix to judge it by, without an extra.
         exact: whether that row is of this release; else it is the nearest one of the same CUDA major.
     """
@@ -30,18 +29,13 @@ class InstalledCupy(NamedTuple):
     wheel: WheelCandidate
     exact: bool
 
-    @property
-    def label(self) -> str:
-        """``cupy-cuda12x 14.2.0``."""
-        return self.cupy.label
-
 
 def installed_cupy(ctx: CheckContext) -> InstalledCupy | None:
     """The installed CuPy as a row of the matrix; None without one, or if its CUDA major is unknown or not covered."""
     found = ctx.snapshot.target.cupy
     if not found:
         return None
-    major = installed_cuda_major(ctx)
+    major = installed_cuda_major(ctx.snapshot.target)
     # The CUDA minor, from the name of its line or from conda's cudatoolkit.
     toolkit = ctx.snapshot.target.conda_packages.get("cudatoolkit") if found[0].distribution == "cupy" else None
     try:
@@ -74,13 +68,8 @@ def _line_of(distribution: str, major: int | None, cuda: CudaVersion | None, mat
     return next(by_name, None) or next(for_any_minor, None) or next(iter(same), None)
 
 
-def installed_cuda_major(ctx: CheckContext) -> int | None:
+def installed_cuda_major(target: Target) -> int | None:
     """CUDA major of the CuPy that an import finds first; None without one, or if it is unknown."""
-    return first_cuda_major(ctx.snapshot.target)
-
-
-def first_cuda_major(target: Target) -> int | None:
-    """CUDA major of the CuPy that an import finds first in a target."""
     if not target.cupy:
         return None
     first = target.cupy[0]
@@ -164,15 +153,16 @@ def leftover_location(target: Target) -> str | None:
     if empty:
         path = empty[0].path
         return path[: max(path.rfind("/"), path.rfind("\\"))]  # or a backslash, on Windows
-    package, _, file = (target.cupy_module.value or "").rpartition("/cupy/")
-    prefix = target.prefix.value
-    if file != "__init__.py" or not prefix or not package.startswith(f"{prefix}/"):
-        return None
-    return package if _is_site_packages(package, prefix) else None
+    module = target.cupy_module.value or ""
+    package, _, file = module.replace("\\", "/").rpartition("/cupy/")
+    return module[: len(package)] if file == "__init__.py" and _is_site_packages(package, target) else None
 
 
-def _is_site_packages(folder: str, prefix: str) -> bool:
-    return folder.startswith(f"{prefix}/") and bool(_SITE_PACKAGES.fullmatch(folder[len(prefix) + 1 :]))
+def _is_site_packages(folder: str, target: Target) -> bool:
+    """Whether a folder, written with slashes, is one of the environment's."""
+    prefix = (target.prefix.value or "").replace("\\", "/")
+    is_below = bool(prefix) and folder.startswith(f"{prefix}/")
+    return is_below and bool(_SITE_PACKAGES.fullmatch(folder[len(prefix) + 1 :]))
 
 
 def empty_metadata(target: Target) -> list[StaleMetadata]:
@@ -190,5 +180,4 @@ def stale_metadata(target: Target) -> list[StaleMetadata]:
 def is_clearable(entry: StaleMetadata, target: Target) -> bool:
     """Whether a transaction in the target can remove it: metadata of a wheel in the environment's site-packages."""
     folder, _, name = entry.path.replace("\\", "/").rpartition("/")
-    prefix = (target.prefix.value or "").replace("\\", "/")
-    return name.endswith(".dist-info") and bool(prefix) and _is_site_packages(folder, prefix)
+    return name.endswith(".dist-info") and _is_site_packages(folder, target)

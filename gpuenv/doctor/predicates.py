@@ -10,7 +10,6 @@ from gpuenv.model.snapshot import (
     Container,
     DeviceNode,
     DriverLibrary,
-    Gpu,
     LibraryOrigin,
     PciGpu,
     Snapshot,
@@ -137,11 +136,6 @@ def unfound_wsl_libcuda(snapshot: Snapshot) -> DriverLibrary | None:
     if not snapshot.host.wsl.value or not libcuda_absent(snapshot):
         return None
     return next((entry for entry in snapshot.driver.libraries if entry.origin is LibraryOrigin.WSL), None)
-
-
-def reaches_process(snapshot: Snapshot, gpu: Gpu) -> bool:
-    """Whether this process may use the GPU; where libcuda was not probed, any GPU."""
-    return gpu.ordinal.known or not is_driver_probed(snapshot)
 
 
 def is_driver_probed(snapshot: Snapshot) -> bool:

@@ -27,11 +27,8 @@ class CheckContext(NamedTuple):
     """Arguments of a check.
 
     Attributes:
-        snapshot: the recorded facts.
         needs: the facts that the resolver uses.
-        matrix: the compatibility matrix.
         resolution: the CuPy that fits.
-        requirements: the evaluated requirements.
         smoke: the result of the GPU tests; None if they did not run.
     """
 
@@ -50,7 +47,6 @@ class Symptom(NamedTuple):
         title: one sentence, without a full stop.
         evidence: the facts behind it.
         fix: the fixes, the best first.
-        severity: the severity.
         cause: overrides the first cause of the check.
         independent: whether it never follows from another finding, despite the check's ``follows``.
         in_image: whether the fault lies in the container's image, so that every host has it.
@@ -88,7 +84,6 @@ class DocumentedCheck:
     Attributes:
         code: stable, such as DRV102.
         causes: the causes that it reports, the default first.
-        run: the function.
     """
 
     code: str

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from gpuenv.doctor.checks import find_check
 from gpuenv.doctor.fixes.packages import canonical_name, exclude_numpy_fixes, requirement_arguments
 from gpuenv.doctor.installed_cupy import (
-    first_cuda_major,
     has_cuda_wheels,
+    installed_cuda_major,
     is_clearable,
     is_managed_by_conda,
     stale_metadata,
@@ -105,9 +104,7 @@ def _requirements(findings: Iterable[Finding]) -> Iterator[str]:
 
 def _is_safe(finding: Finding, kind: RepairKind, snapshot: Snapshot) -> bool:
     """Whether gpuenv may repair it inside the target; the choice between pip and conda is left to the user."""
-    if finding.cause is Cause.MIXED_PIP_CONDA:
-        return False
-    if finding.cause is Cause.LIBSTDCXX_MISMATCH:
+    if finding.cause in (Cause.MIXED_PIP_CONDA, Cause.LIBSTDCXX_MISMATCH):
         return False  # another CuPy would load the same C++ runtime
     if finding.cause is Cause.NUMPY_INCOMPATIBLE and exclude_numpy_fixes(snapshot):
         return False  # a NumPy outside of the target would still be imported first
@@ -119,12 +116,8 @@ def _is_safe(finding: Finding, kind: RepairKind, snapshot: Snapshot) -> bool:
     return kind in _REPLACING and not snapshot.target.externally_managed.value
 
 
-class _Option(NamedTuple):
-    """An offer that repairs the target, with the facts and the rows that it was made for."""
-
-    offer: Offer
-    snapshot: Snapshot
-    matrix: Matrix
+_Option = tuple[Offer, Snapshot, Matrix]
+"""An offer that repairs the target, with the facts and the rows that it was made for."""
 
 
 def repair_offers(snapshot: Snapshot, matrix: Matrix, resolution: Resolution, repairs: RepairPlan) -> tuple[Offer, ...]:
@@ -133,7 +126,7 @@ def repair_offers(snapshot: Snapshot, matrix: Matrix, resolution: Resolution, re
     The installed NumPy is kept if possible. NumPy is no requirement: CuPy's metadata changes it as far as other
     packages allow.
     """
-    return tuple(dict.fromkeys(entry.offer for entry in _options(snapshot, matrix, resolution, repairs)))
+    return tuple(dict.fromkeys(offer for offer, _, _ in _options(snapshot, matrix, resolution, repairs)))
 
 
 def repaired_resolution(
@@ -146,16 +139,17 @@ def repaired_resolution(
     repairs = repair_plan(findings, snapshot)
     if repairs is None or not repairs.may_replace or is_managed_by_conda(snapshot.target):
         return resolution
-    best = next(iter(_options(snapshot, matrix, resolution, repairs)), None)
-    if best is None or best.offer.choices[0] == resolution.wheel:
+    best = next(_options(snapshot, matrix, resolution, repairs), None)
+    if best is None or best[0].choices[0] == resolution.wheel:
         return resolution
-    wheel = best.offer.choices[0]
+    offer, facts, rows = best
+    wheel = offer.choices[0]
     lines = (
         line._replace(releases=tuple(release for release in line.releases if release.cupy == wheel.version))
-        for line in best.matrix.wheel_lines
+        for line in rows.wheel_lines
         if line.name == wheel.distribution
     )
-    repaired = resolve(best.snapshot, replace(best.matrix, wheel_lines=tuple(lines)), wheels_only=True)
+    repaired = resolve(facts, replace(rows, wheel_lines=tuple(lines)), wheels_only=True)
     return resolution._replace(
         wheel=wheel, assumptions=repaired.assumptions, explanation=repaired.explanation, next_better=None
     )
@@ -169,15 +163,11 @@ def is_repair_command(command: Sequence[str] | None) -> bool:
 
 def with_repair(fixes: tuple[Fix, ...], command: Fix) -> tuple[Fix, ...]:
     """Puts the command of gpuenv before the fixes, whose first step becomes an alternative to it."""
-    found = [command]
-    is_alternative = False
-    for fix in fixes:
-        if not is_alternative and not fix.text.startswith("If "):
-            is_alternative = True
-            found.append(fix._replace(text=f"{BY_HAND}{fix.text[0].lower()}{fix.text[1:]}"))
-        else:
-            found.append(fix)
-    return tuple(found)
+    place = next((number for number, fix in enumerate(fixes) if not fix.text.startswith("If ")), len(fixes))
+    alternative = (
+        fix._replace(text=f"{BY_HAND}{fix.text[0].lower()}{fix.text[1:]}") for fix in fixes[place : place + 1]
+    )
+    return (command, *fixes[:place], *alternative, *fixes[place + 1 :])
 
 
 def repair_command(
@@ -216,14 +206,14 @@ def _options(snapshot: Snapshot, matrix: Matrix, resolution: Resolution, repairs
         for narrowed in repair_matrices(snapshot, matrix, resolution):  # the full matrix comes last
             choice = None
             for offer in offers(candidate, narrowed):
-                option = _Option(offer, candidate, narrowed)
+                option = (offer, candidate, narrowed)
                 choice = choice or option
                 if satisfies(offer.choices[0], repairs, snapshot):
                     is_satisfied = True
                     yield option
         if choice is None or is_satisfied or repairs.with_libraries or candidate is not counted:
             continue
-        if not loses_libraries(choice.offer.choices[0], repairs, snapshot):  # the user adds the libraries
+        if not loses_libraries(choice[0].choices[0], repairs, snapshot):  # the user adds the libraries
             yield choice
             return
 
@@ -262,7 +252,7 @@ def satisfies(wheel: WheelChoice, repairs: RepairPlan, snapshot: Snapshot) -> bo
     by_all = _all_found(snapshot) and not any("/site-packages/" in (entry.path or "") for entry in target.libraries)
     complete = [kit for kit in snapshot.toolkits if kit.has_nvrtc and kit.has_headers and not kit.in_target]
     majors = {kit.toolkit.value.major for kit in complete if kit.toolkit.value}
-    return wheel.cuda_major in majors or (by_all and wheel.cuda_major == first_cuda_major(target))
+    return wheel.cuda_major in majors or (by_all and wheel.cuda_major == installed_cuda_major(target))
 
 
 def loses_libraries(wheel: WheelChoice, repairs: RepairPlan, snapshot: Snapshot) -> bool:

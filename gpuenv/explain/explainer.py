@@ -1,4 +1,4 @@
-"""Builds the explanation of a scanned text, with the facts of the machine."""
+"""Builds the explanation of a scanned text with the facts of the machine, and adds a pasted error to the findings."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from gpuenv.doctor.checks import all_checks
 from gpuenv.doctor.diagnose import Diagnosis
 from gpuenv.explain.classifier import NOTHING, Classification, classify, lines_with_words
 from gpuenv.explain.explanation_types import Explanation, Guess, Hit, LikelyCause
-from gpuenv.explain.match import Scanner
+from gpuenv.explain.match import Scanner, scan
 from gpuenv.explain.programs import Program, fixes_for, program_of
 from gpuenv.explain.score import CERTAIN, NO_MACHINE, DoctorVerdict, Ranked, guess, rank
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import CheckStatus, Finding, Fix, Severity
+from gpuenv.model.finding import CheckStatus, Evidence, Finding, Fix, Severity, ranked
 from gpuenv.model.snapshot import Container, Snapshot
 from gpuenv.model.strings import format_size
 
@@ -35,31 +35,29 @@ _LINUX_ONLY = (
     *(Cause.DRIVER_KERNEL_INCOMPATIBLE, Cause.DRIVER_MODULE_NOT_LOADED, Cause.LIBSTDCXX_MISMATCH),
 )
 _LIKELIER, _UNLIKELY = 6.0, 0.15
+_LEAST = 0.5  # confidence in the cause of a pasted error; one in two less likely causes is wrong
 
 
 def reports_fault(scanner: Scanner) -> bool:
     """Whether a text has a known message or its words clearly indicate a fault; else no machine is examined."""
-    return bool(scanner.hits) or _words_of(scanner).is_clear
+    return bool(scanner.hits) or _classified(_latest_text(scanner)).is_clear
 
 
 def explanation(scanner: Scanner, verdict: DoctorVerdict = NO_MACHINE, *, paste: str | None = None) -> Explanation:
     """Explains a text, with the doctor's verdict on the machine.
 
-    Args:
-        scanner: the scanned text.
-        verdict: the doctor's verdict.
-        paste: the file from which the machine is known, for commands that examine it again.
+    ``paste`` is the file from which the machine is known, for commands that examine it again.
     """
-    has_finding = verdict.has_machine and bool(verdict.found)
-    needs_words = not scanner.hits or has_finding or _has_prose(scanner)
-    words = _words_of(scanner) if needs_words else NOTHING
-    program = program_of(_latest_text(scanner))
+    needs_words = not scanner.hits or (verdict.has_machine and verdict.found) or _has_prose(scanner)
+    text = _latest_text(scanner)
+    words = _classified(text) if needs_words else NOTHING
+    program = program_of(text)
     if program is Program.OTHER and verdict.has_cupy:
         program = Program.CUPY
-    ranked = rank(scanner.hits, words, verdict)
+    likely = rank(scanner.hits, words, verdict)
     found = Explanation(
-        causes=tuple(_likely_cause(entry, verdict, scanner, words, program) for entry in ranked),
-        guess=None if ranked else _guess(scanner, words, verdict, program),
+        causes=tuple(_likely_cause(entry, verdict, scanner, words, program) for entry in likely),
+        guess=None if likely else _guess(scanner, words, verdict, program),
         facts=scanner.stated.facts,
         lines_read=scanner.lines_read,
         notes=_notes(scanner),
@@ -85,10 +83,10 @@ def _of_paste(found: Explanation, paste: str) -> Explanation:
 
 
 def _guess(scanner: Scanner, words: Classification, verdict: DoctorVerdict, program: Program) -> Guess | None:
-    ranked = guess(words, verdict)
-    if not ranked:
+    likely = guess(words, verdict)
+    if not likely:
         return None
-    first, *others = ranked
+    first, *others = likely
     finding = verdict.found.get(first.cause)
     indicating = words.words[first.cause]
     return Guess(
@@ -107,10 +105,6 @@ def _has_prose(scanner: Scanner) -> bool:
     """Whether a text has enough words for the classifier in addition to its message."""
     words = (word for line in scanner.latest for word in _WORD.findall(line.text))
     return sum(1 for _ in words) >= _ENOUGH_WORDS
-
-
-def _words_of(scanner: Scanner) -> Classification:
-    return _classified(_latest_text(scanner))
 
 
 def _latest_text(scanner: Scanner) -> str:
@@ -234,3 +228,33 @@ def place_factors(snapshot: Snapshot) -> Mapping[Cause, float]:
     if snapshot.amd_gpus:
         factors[Cause.ROCM_MISMATCH] = _LIKELIER
     return factors
+
+
+def with_pasted_error(diagnosis: Diagnosis, snapshot: Snapshot, text: str) -> Diagnosis:
+    """The diagnosis of a pasted machine with the cause of the error in the paste.
+
+    A finding with that cause comes first. If no check finds it, the error itself becomes a finding.
+    """
+    causes = explanation(scan(text.encode("utf-8", "replace")), verdict_of(diagnosis, snapshot, pasted=True)).causes
+    first = next((entry for entry in causes if entry.signatures and entry.confidence >= _LEAST), None)
+    if first is None:
+        return diagnosis
+    findings = [replace(entry, primary=False, follows_from=None) for entry in diagnosis.findings]
+    same = [entry for entry in findings if entry.cause is first.cause and entry.severity is Severity.ERROR]
+    new = [] if same else [_finding(first)]
+    others = (entry for entry in findings if entry not in same)
+    return diagnosis._replace(findings=ranked([*same, *new, *others], lambda *_: False))
+
+
+def _finding(cause: LikelyCause) -> Finding:
+    return Finding(
+        code=cause.signatures[0],
+        cause=cause.cause,
+        severity=Severity.ERROR,
+        primary=False,
+        follows_from=None,
+        title=cause.title,
+        evidence=tuple(Evidence(f"line {line.number}", line.text, "the error in the paste") for line in cause.lines),
+        fix=cause.fix,
+        docs=f"gpuenv explain {cause.signatures[0]}",
+    )

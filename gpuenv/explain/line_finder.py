@@ -39,6 +39,10 @@ class LineFinder:
     Args:
         worth: returns the pattern of the lower-case literals that make a line of a long text worth searching.
 
+    Attributes:
+        lines_read: how many lines were passed so far.
+        skipped: how many bytes before the end of the text were not searched.
+
     A log repeats its lines with other numbers: a line like a known one is not searched, so that hundreds of megabytes
     take seconds. If even the new lines are too many, the rest of the text except its end is skipped.
     """
@@ -46,25 +50,15 @@ class LineFinder:
     def __init__(self, worth: Callable[[], re.Pattern[bytes]]) -> None:
         self._worth = worth
         self._rest = b""
-        self._lines = 0  # that have been passed
+        self.lines_read = 0
         self._passed = 0  # bytes, after decoding
         self._known: set[bytes] = set()
         self._looks: Counter[bytes] = Counter()
         self._cost = 0  # bytes that were searched, and more for lines that were looked at
         self._end: deque[bytes] = deque()  # pieces that wait, after that cost is too high
-        self._skipped = 0  # bytes
+        self.skipped = 0
         self._is_begun = False
         self._decoder: codecs.IncrementalDecoder | None = None
-
-    @property
-    def lines_read(self) -> int:
-        """How many lines were passed so far."""
-        return self._lines
-
-    @property
-    def skipped(self) -> int:
-        """How many bytes before the end of the text were not searched."""
-        return self._skipped
 
     def feed(self, data: bytes) -> Iterator[tuple[QuotedLine, str]]:
         """Reads at most a MiB and yields from the lines that are complete."""
@@ -79,8 +73,8 @@ class LineFinder:
         self._end.append(data)
         while sum(map(len, self._end)) > _END + _PIECE:
             dropped = self._rest + self._end.popleft()
-            self._lines += dropped.count(b"\n")
-            self._skipped += len(dropped)
+            self.lines_read += dropped.count(b"\n")
+            self.skipped += len(dropped)
             self._rest = b""
 
     def _lines_in(self, data: bytes) -> Iterator[tuple[QuotedLine, str]]:
@@ -96,16 +90,16 @@ class LineFinder:
 
     def close(self) -> Iterator[tuple[QuotedLine, str]]:
         """The lines that are left at the end of the text."""
-        if self._skipped:  # the first line is cut: what is left of a secret is not recognized
+        if self.skipped:  # the first line is cut: what is left of a secret is not recognized
             cut = self._end[0].find(b"\n") + 1 or _LONGEST
-            self._lines += self._end[0].count(b"\n", 0, cut)
+            self.lines_read += self._end[0].count(b"\n", 0, cut)
             self._end[0] = self._end[0][cut:]
         while self._end:
             yield from self._lines_in(self._end.popleft())
         data, self._rest = self._rest, b""
         yield from self._found(data, len(data))
         if data and not data.endswith(b"\n"):
-            self._lines += 1
+            self.lines_read += 1
 
     def _decoded(self, data: bytes) -> bytes:
         """UTF-16 as UTF-8; the null bytes of a UTF-16 text without a byte order mark, or of garbage, are dropped."""
@@ -122,15 +116,15 @@ class LineFinder:
         whole = min(until, max(0, _WHOLE - self._passed))
         counted = 0
         for start in self._starts(data, whole, until):
-            self._lines += data.count(b"\n", counted, start)
+            self.lines_read += data.count(b"\n", counted, start)
             counted = start
             end = _end(data, start)
             self._cost += _COST_OF_A_LOOK * (end - start)
             after = _after(data, start, end)
             for texts in _unfolded(data[start:end]):
                 for text, following in zip(texts, (*texts[1:], after), strict=True):
-                    yield QuotedLine(self._lines + 1, text), following
-        self._lines += data.count(b"\n", counted, until)
+                    yield QuotedLine(self.lines_read + 1, text), following
+        self.lines_read += data.count(b"\n", counted, until)
         self._passed += until
 
     def _starts(self, data: bytes, whole: int, until: int) -> Iterator[int]:

@@ -77,11 +77,9 @@ _NESTED = 3  # strings in strings
 
 
 def unfolded(text: str, *, notation: bool) -> list[str]:
-    r"""The lines in one line of a text, separated by ``<br>`` or, in a string, by ``\n``.
+    r"""The lines in one line of a text, or a piece of it, separated by ``<br>`` or, in a string, by ``\n``.
 
-    Args:
-        text: a line, or a piece of a long one.
-        notation: whether the line is JSON or a string of Python, by :func:`is_notation`.
+    ``notation``: whether the line is JSON or a string of Python, by :func:`is_notation`.
     """
     if notation:
         text = _decoded_strings(text).encode("utf-8", "replace").decode()  # half a character is none
@@ -129,16 +127,13 @@ def _sentences(key: str, value: object) -> Iterator[str]:
 
 def is_notation(text: str) -> bool:
     """Whether a line begins like JSON or a string of Python."""
-    if "\\n" not in text or _NOTATION.match(text) is None:
-        return _RECORD.match(text) is not None and _FOREIGN.search(text) is None
-    return _FOREIGN.search(text) is None
+    is_string = "\\n" in text and _NOTATION.match(text) is not None
+    return (is_string or _RECORD.match(text) is not None) and _FOREIGN.search(text) is None
 
 
 def _meant(escape: re.Match[str]) -> str:
     digits = escape[1] or escape[2]
-    if not digits:
-        return _MEANT.get(escape[3], escape[3])
-    return chr(int(digits, 16))
+    return chr(int(digits, 16)) if digits else _MEANT.get(escape[3], escape[3])
 
 
 def clean(text: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from gpuenv.explain.patterns import compiled
 from gpuenv.model.versions import cuda_of_number
@@ -77,8 +76,8 @@ def _of_chip(name: str) -> str:
     return next(capability for chip, capability in _CHIPS if name.casefold().startswith(chip.casefold()))
 
 
-def _architecture(name: str, _text: str) -> str:  # the text may have letters that equal those of the name in any case
-    return _ARCHITECTURES[name]
+def _always(value: str) -> Callable[[str], str]:
+    return lambda _: value
 
 
 def _distribution(text: str) -> str:
@@ -153,7 +152,7 @@ _FACT_PATTERNS = (
         for name in ("k80", "p100", "v100", "a100", "h100", "h200", "b200")
     ),
     *(
-        FactPattern("gpu", word, _OF_THIS_MACHINE + f"(?:{_NO_GPU})", lambda _: "none", loose=True)
+        FactPattern("gpu", word, _OF_THIS_MACHINE + f"(?:{_NO_GPU})", _always("none"), loose=True)
         for word in ("cpu-only", "cpu only", "gpu", "graphics", "card")
     ),
     *(
@@ -171,10 +170,10 @@ _FACT_PATTERNS = (
             "compute-capability",
             name.lower(),
             rf"\b({name}) (?:card|GPU|graphics|generation|architecture)\b",
-            partial(_architecture, name),
+            _always(capability),
             loose=True,
         )
-        for name in _ARCHITECTURES
+        for name, capability in _ARCHITECTURES.items()
     ),
     # CuPy prints the options of a compile that failed; what it asks for is what the GPU is, or less.
     FactPattern("compute-capability", "-arch=compute_", r"Options: .*-arch=compute_(\d{2,3})\b"),

@@ -17,7 +17,7 @@ from gpuenv.matrix.candidates import (
 )
 from gpuenv.matrix.constraints import INSTALLABLE, LineVerdicts, Rejected, fits, python
 from gpuenv.matrix.needs import AmdHost, Needs
-from gpuenv.matrix.products import branch_of, branches_for
+from gpuenv.matrix.products import branch_of, generation_for
 from gpuenv.matrix.ranges import version_of
 from gpuenv.matrix.tables import CondaBuild, Flavour, Image, Matrix, Platform, RocmLine, WheelLine
 from gpuenv.model.resolution import (
@@ -182,15 +182,10 @@ def refusals(image: Image, needs: Needs, matrix: Matrix) -> _Refusals:
         yield ConstraintName.IMAGE_ADMITS_DRIVER, needed, f"driver {needs.driver or 'unknown'} (CUDA {level})"
     compat = next((row.branch for row in matrix.driver_branches if row.cuda == image.cuda), None)
     for gpu in needs.gpus:
-        row = branches_for(gpu.compute_capability, matrix)
+        row = generation_for(gpu.compute_capability, matrix)
         if row is not None and compat is not None and row.wants(compat):
             needed = f"a GPU that the image's libcuda of branch {compat} supports"
             yield ConstraintName.IMAGE_ADMITS_DRIVER, needed, gpu.label
-
-
-def admits(image: Image, level: CudaVersion, branch: int) -> bool:
-    """Whether an image starts on a driver of this CUDA level and branch, for a GPU of a brand that it lists."""
-    return level >= image.cuda or branch in image.branches
 
 
 def _holds(image: Image, wheel: WheelCandidate | None, inside: Needs, matrix: Matrix) -> _Refusals:

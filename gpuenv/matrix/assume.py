@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
 from gpuenv.matrix.needs import cuda_of_branch
 from gpuenv.matrix.products import ProductError, find_gpu
 from gpuenv.matrix.ranges import is_version
@@ -51,10 +54,7 @@ class AssumeError(GpuenvError, ValueError):
 def assume(snapshot: Snapshot, assumptions: Sequence[str], matrix: Matrix) -> Snapshot:
     """Returns a Snapshot with assumed facts, each marked as such.
 
-    Args:
-        snapshot: what was read, or an empty one.
-        assumptions: texts of the form ``KEY=VALUE``; ``gpu`` may be repeated for several GPUs.
-        matrix: for the compute capability of a GPU and the CUDA level of a driver.
+    Assumptions have the form ``KEY=VALUE``; ``gpu`` may be repeated for several GPUs.
 
     Raises:
         AssumeError: for the first invalid assumption.
@@ -332,9 +332,6 @@ def _with_libraries(snapshot: Snapshot) -> Snapshot:
 
 def _cupy_of(value: str) -> tuple[str, str]:
     """Returns the distribution and the version of a pip requirement; ignores extras and marker."""
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - only for this key
-    from packaging.utils import canonicalize_name  # noqa: PLC0415 - only for this key
-
     expected = "expected a distribution of CuPy and its version, such as cupy-cuda12x==14.2.0"
     try:
         read = Requirement(value)
@@ -351,8 +348,6 @@ def _cupy_of(value: str) -> tuple[str, str]:
 
 def _assume_package(snapshot: Snapshot, name: str, value: str) -> Snapshot:
     """Assumes a distribution of this version, or none."""
-    from packaging.utils import canonicalize_name  # noqa: PLC0415 - only for this key
-
     try:
         name = canonicalize_name(name, validate=True)
     except ValueError as error:
@@ -406,9 +401,6 @@ _NO_ROWS = Matrix("", "", {}, (), (), (), (), (), ())
 
 def validate_assumptions(assumptions: Sequence[str]) -> None:
     """Validates assumptions without a matrix; the names of GPUs need one and are not checked.
-
-    Args:
-        assumptions: texts of the form ``KEY=VALUE``.
 
     Raises:
         AssumeError: for the first invalid assumption.

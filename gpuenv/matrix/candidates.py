@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+
+from packaging.version import Version
 
 from gpuenv.matrix.companions import CudaRole
 from gpuenv.matrix.needs import NeededGpu, Needs, advisories_for
 from gpuenv.matrix.ranges import version_of
-from gpuenv.matrix.tables import CudaMinor, Extra, Matrix, Platform, Release, WheelLine, in_span
+from gpuenv.matrix.tables import CudaMinor, Extra, Matrix, Platform, Release, WheelLine
 from gpuenv.model.nvidia import cuda_wheel, cuda_wheel_requirement
 from gpuenv.model.resolution import Candidate, CandidateKind
 from gpuenv.model.versions import ComputeCapability, CudaVersion, Libc
-
-if TYPE_CHECKING:
-    from packaging.version import Version
 
 # CuPy never lowers these Tegra capabilities to the cap (cupy.cuda.compiler), and on Tegra a cubin runs on its own
 # capability alone (CUDA C++ Programming Guide, Binary Compatibility).
@@ -96,7 +94,7 @@ def _has_toolkit(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> bool:
     return host_toolkit(wheel, needs, matrix) is not None or shares_libraries(bare, needs, matrix)
 
 
-_Rank: TypeAlias = "tuple[bool, Version, CudaVersion, bool]"
+_Rank = tuple[bool, Version, CudaVersion, bool]
 
 
 def _rank(wheel: WheelCandidate, *, has_toolkit: bool = False, tegra: bool = False) -> _Rank:
@@ -110,22 +108,12 @@ def _rank(wheel: WheelCandidate, *, has_toolkit: bool = False, tegra: bool = Fal
     return complete, version_of(wheel.release.cupy), wheel.line.first_cuda, has_extra == wants_extra
 
 
+@lru_cache(maxsize=1024)
 def minors_of(wheel: WheelCandidate, matrix: Matrix) -> tuple[CudaMinor, ...]:
     """Returns the CUDA minor versions that a candidate can use, oldest first; with an extra, those it can install."""
-    line = wheel.line
-    return _minors(line.cuda_major, line.first_cuda, line.last_cuda, wheel.extra is not None, matrix)
-
-
-@lru_cache(maxsize=64)
-def _minors(
-    major: int,
-    first: CudaVersion,
-    last: CudaVersion | None,
-    from_wheels: bool,  # noqa: FBT001 - a cache key
-    matrix: Matrix,
-) -> tuple[CudaMinor, ...]:
-    rows = (row for row in matrix.cuda_minors if in_span(row.cuda, major, first, last))
-    return tuple(sorted((row for row in rows if row.toolkit_wheels or not from_wheels), key=lambda row: row.cuda))
+    rows = (row for row in matrix.cuda_minors if wheel.line.serves(row.cuda))
+    usable = (row for row in rows if row.toolkit_wheels or wheel.extra is None)
+    return tuple(sorted(usable, key=lambda row: row.cuda))
 
 
 def serving_minors(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tuple[CudaMinor, ...]:
@@ -203,7 +191,7 @@ def _serves(
     return requested.major == gpu.major and requested in compiled_for
 
 
-_Caps: TypeAlias = "tuple[tuple[CudaVersion, ComputeCapability], ...]"
+_Caps = tuple[tuple[CudaVersion, ComputeCapability], ...]
 
 
 def _caps(release: Release) -> _Caps:
@@ -253,7 +241,7 @@ def library_versions(wheel: WheelCandidate, needs: Needs) -> dict[str, str]:
 
 def other_cupys(wheel: WheelCandidate, needs: Needs) -> tuple[str, ...]:
     """Returns the other CuPy distributions of the target, which own the same files."""
-    return tuple(dict.fromkeys(cupy.distribution for cupy in needs.cupy if cupy.distribution != wheel.line.name))
+    return tuple(dict.fromkeys(name for name, _ in needs.cupy if name != wheel.line.name))
 
 
 def replaced_by(wheel: WheelCandidate, needs: Needs) -> tuple[str, ...]:

@@ -11,35 +11,24 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any
 
 import yaml
 
 from gpuenv.matrix.load import read_values, to_matrix
-from gpuenv.matrix.tables import Matrix
+from gpuenv.matrix.tables import SOURCE_KEYS, Matrix
 from gpuenv.matrix.validate import MatrixError
 from gpuenv.model.codec import field_defaults, field_names, is_record
 
 WIDTH = 120
 _TABLES = (
     *("driver_branches", "cuda_majors", "cuda_minors", "generations", "wheel_lines", "rocm_lines", "conda_builds"),
-    *(
-        "images",
-        "ngc_releases",
-        "base_images",
-        "companions",
-        "advisories",
-        "peaks",
-        "products",
-        "older_products",
-        "amd_products",
-    ),
-    "sources",
+    *("images", "ngc_releases", "base_images", "companions", "advisories", "peaks", "products", "older_products"),
+    *("amd_products", "sources"),
 )
-_SOURCES = ("source", "driver_source", "state_source", "toolkit_source")
 _BLOCK_SCALAR = re.compile(r"[>|][-+\d]*")
 # By the name of a table, or the identity of a row among the plain values.
-Comments: TypeAlias = "Mapping[str | int, Sequence[str]]"
+Comments = Mapping[str | int, Sequence[str]]
 
 
 def format_matrix(text: str, name: str) -> str:
@@ -56,12 +45,7 @@ def format_matrix(text: str, name: str) -> str:
 
 
 def matrix_text(matrix: Matrix, written: Mapping[str, Any], comments: Comments) -> str:
-    """Formats the tables and sources of a matrix that are in a file.
-
-    Args:
-        matrix: the complete matrix.
-        written: the plain values of the file, from which the matrix was read.
-        comments: the comments of the file.
+    """Formats the tables and sources of a matrix that are in a file, whose plain values are ``written``.
 
     Raises:
         MatrixError: the text would not give the same values.
@@ -142,7 +126,7 @@ def _plain(value: object) -> Any:  # noqa: ANN401 - plain values of YAML
         return value.value
     if is_record(kind) and not hasattr(kind, "parse"):
         defaults = field_defaults(kind)
-        names = sorted(field_names(kind), key=lambda name: name in _SOURCES)
+        names = sorted(field_names(kind), key=lambda name: name in SOURCE_KEYS)
         fields = {name: getattr(value, name) for name in names}
         return {name: _plain(item) for name, item in fields.items() if name not in defaults or item != defaults[name]}
     if isinstance(value, Mapping):

@@ -6,9 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
+
 from gpuenv.matrix.ranges import in_range
 from gpuenv.matrix.tables import Companion, Matrix
 from gpuenv.model.cupy import cuda_major, is_cupy
+from gpuenv.model.dependencies import Package, applies, needed, parse
 from gpuenv.model.markers import environment_markers
 from gpuenv.model.nvidia import cuda_major_of_wheel, cuda_wheel
 from gpuenv.model.snapshot import Dependent, Snapshot
@@ -50,7 +54,6 @@ class CudaPackage(NamedTuple):
     Attributes:
         cuda_major: None if unknown.
         source: its metadata, or a matrix row.
-        role: whether it needs CUDA libraries or is one.
         cuda: the minor version that it pins, if any.
         cupy: the versions of CuPy that it requires, of the line for its CUDA; None if it requires no CuPy.
     """
@@ -124,8 +127,6 @@ def _of_conda(need: Dependent) -> CudaPackage | None:
     """Returns a conda package whose requirement on cuda-version admits one CUDA major alone."""
     if follows_cuda_of_conda(need.name):
         return None
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415 - 8 ms, for conda alone
-
     clauses = need.requirement.split(" ")[1:2]
     texts = (clause for text in clauses for clause in text.split(",") if clause)
     try:
@@ -144,10 +145,6 @@ def _unneeded(
 ) -> frozenset[str]:
     """Returns the CUDA wheels that only CuPy needs, if anything."""
     wheels = [name for name, version in packages.items() if cuda_major_of_wheel(name, version) is not None]
-    if not wheels:
-        return frozenset()
-    from gpuenv.model.dependencies import Package, needed  # noqa: PLC0415 - 10 ms, and many targets have no such wheel
-
     lines: dict[str, list[str]] = {name: [] for name in packages}
     for entry in dependents:
         lines[entry.name].append(entry.requirement)
@@ -164,12 +161,8 @@ def cuda_package(
 ) -> CudaPackage | None:
     """Returns what is known of a distribution; None if it neither provides nor needs CUDA.
 
-    Args:
-        name: its canonical name.
-        version: its version.
-        matrix: its rows count if metadata, name and build do not decide.
-        lines: the requirements in its metadata on CuPy and on CUDA's wheels.
-        markers: the variables of environment markers.
+    ``lines`` are the requirements in its metadata on CuPy and on CUDA's wheels. The rows of the matrix count if
+    metadata, name and build do not decide.
     """
     if is_cupy(name) or _LIBRARIES.fullmatch(name):
         major = cuda_major_of_wheel(name, version) if _LOADED.fullmatch(name) else None
@@ -204,11 +197,9 @@ def _by_metadata(
     name: str, lines: Sequence[str], markers: Mapping[str, str]
 ) -> tuple[int | None, CudaVersion | None, str | None]:
     """Returns CUDA major, minor, and the range of CuPy that a distribution requires, without its extras."""
-    from gpuenv.model.dependencies import applies, parse  # noqa: PLC0415 - 10 ms, and many targets have no such package
-
     found = (parse(line) for line in lines)
     applying = [entry for entry in found if entry is not None and applies(entry, frozenset(), markers)]
-    cupy = next((str(entry.specifier) for entry in applying if is_cupy(_canonical(entry.name))), None)
+    cupy = next((str(entry.specifier) for entry in applying if is_cupy(canonicalize_name(entry.name))), None)
     return (*cuda_of(name, applying), cupy)
 
 
@@ -221,7 +212,7 @@ def cuda_of(name: str, requirements: Iterable[Requirement]) -> tuple[int | None,
     major = int(named[1]) if named else None
     minor = None
     for entry in requirements:
-        wheel, specifier = _canonical(entry.name), str(entry.specifier)
+        wheel, specifier = canonicalize_name(entry.name), str(entry.specifier)
         if is_cupy(wheel):
             major = major or cuda_major(wheel)
             continue
@@ -246,9 +237,3 @@ def _major_in_range(wheel: str, entry: Requirement) -> int | None:
         major for major in _MAJORS if any(entry.specifier.contains(f"{major}.{minor}") for minor in (0, 1, 9, 99))
     ]
     return majors[0] if len(majors) == 1 else None
-
-
-def _canonical(name: str) -> str:
-    from packaging.utils import canonicalize_name  # noqa: PLC0415 - 8 ms, and many targets have no such package
-
-    return canonicalize_name(name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
 from itertools import chain
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from gpuenv.matrix.candidates import (
     TEGRA,
@@ -22,7 +22,7 @@ from gpuenv.matrix.candidates import (
 )
 from gpuenv.matrix.companions import TOOLKIT, CudaPackage
 from gpuenv.matrix.needs import NeededGpu, Needs, advisories_for
-from gpuenv.matrix.products import branch_of, branches_for, reads_ptx
+from gpuenv.matrix.products import branch_of, generation_for, reads_ptx
 from gpuenv.matrix.ranges import in_range
 from gpuenv.matrix.tables import CudaMajor, Matrix, Platform, WheelLine
 from gpuenv.model.resolution import CandidateKind, Change, ConstraintName, Unusable
@@ -137,7 +137,7 @@ def _lacks_numpy_wheels(wheel: WheelCandidate, needs: Needs) -> bool:
     return is_linux and is_old and needs.python.tag in wheel.release.pythons  # else ``python`` rejects it
 
 
-_Constraints: TypeAlias = "tuple[tuple[ConstraintName, Constraint], ...]"
+_Constraints = tuple[tuple[ConstraintName, Constraint], ...]
 
 INSTALLABLE: _Constraints = (
     (ConstraintName.NOT_YANKED, not_yanked),
@@ -169,8 +169,8 @@ def driver_minimum(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdi
         found = f"CUDA {needs.driver_cuda} (driver {needs.driver})"
         return Rejected(f"libcuda of CUDA {of_libcuda.needed}", found, source, of_libcuda)
     found = needs.driver_label
-    ranges = [branches_for(gpu.compute_capability, matrix) for gpu in needs.gpus]
-    lasts = [entry.last for entry in ranges if entry is not None and entry.last is not None]
+    ranges = [generation_for(gpu.compute_capability, matrix) for gpu in needs.gpus]
+    lasts = [entry.last_branch for entry in ranges if entry is not None and entry.last_branch is not None]
     if lasts and min(lasts) < minimum.branch:
         return Rejected(f"driver {wanted}", found, source)  # such a driver no longer supports a GPU of the machine
     bound = f", branch {min(lasts)} or older" if lasts else ""
@@ -231,11 +231,12 @@ def driver_supports_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> 
         return None
     branch = branch_of(needs.driver, matrix)
     for gpu in needs.gpus:
-        row = None if gpu.driven else branches_for(gpu.compute_capability, matrix)
+        row = None if gpu.driven else generation_for(gpu.compute_capability, matrix)
         wanted = row.wants(branch) if row else None
         if row is not None and wanted is not None:
             change = Change("driver.version", wanted, str(needs.driver))
-            return Rejected(f"driver {wanted} for {gpu.label}", f"driver {needs.driver}", row.source, change)
+            source = matrix.cite(row.source)
+            return Rejected(f"driver {wanted} for {gpu.label}", f"driver {needs.driver}", source, change)
     return None
 
 
@@ -476,11 +477,7 @@ class LineVerdicts:
 def objections(wheel: WheelCandidate, needs: Needs, matrix: Matrix, lines: LineVerdicts | None) -> Iterator[_Objection]:
     """Yields the constraints that are not met, or not known to be.
 
-    Args:
-        wheel: the candidate.
-        needs: the machine.
-        matrix: the matrix.
-        lines: the verdicts on whole lines, shared with the machine's other candidates, if any.
+    ``lines`` are the verdicts on whole lines, shared with the machine's other candidates.
     """
     yield from _objections(INSTALLABLE, wheel, needs, matrix)
     yield from (lines or LineVerdicts(needs, matrix)).of(wheel)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args, get_origin, get_type_hints
 
 from packaging.version import InvalidVersion, Version
 
@@ -31,20 +31,15 @@ class CsvTableError(ValueError):
     """A table that cannot be read."""
 
 
-class CsvTables(NamedTuple):
-    """The plain values of all tables, and the file and line of each row by its path (``products[3]``)."""
-
-    values: dict[str, Any]
-    lines: dict[str, tuple[str, int]]
-
-
 def file_names() -> tuple[str, ...]:
     """The names of the files."""
     return (*(f"{name}.csv" for name in TABLES), SOURCES)
 
 
-def read_tables(files: Mapping[str, bytes]) -> CsvTables:
+def read_tables(files: Mapping[str, bytes]) -> tuple[dict[str, Any], dict[str, tuple[str, int]]]:
     """Reads the content of all files by their names.
+
+    Returns the plain values by table, and the file and line of each row by its path (``products[3]``).
 
     Raises:
         CsvTableError: a file has other columns, or a line has another number of them.
@@ -68,7 +63,7 @@ def read_tables(files: Mapping[str, bytes]) -> CsvTables:
         else:
             lines[f"sources.{key}"] = (SOURCES, line)
             values["sources"][key] = {name: text for name, text in row.items() if text}
-    return CsvTables(values, lines)
+    return values, lines
 
 
 def _rows(file: str, content: bytes, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
@@ -93,16 +88,15 @@ def _value(hint: Any, text: str) -> object:  # noqa: ANN401 - a type hint
 
 def sources_text(sources: Mapping[str, MatrixSource]) -> str:
     """Formats sources, sorted by their keys and versions."""
-
-    def rows() -> Iterator[list[str]]:
-        for key in sorted(sources, key=_sort_key):
-            source = sources[key]
-            yield [key, source.kind.value, *(getattr(source, name) or "" for name in _COLUMNS[2:])]
-            for file, digest in source.also.items():
-                more = {"key": key, "file": file, "sha256": digest}
-                yield [more.get(name, "") for name in _COLUMNS]
-
-    return _formatted(_COLUMNS, rows())
+    out = io.StringIO(newline="")
+    writer = csv.DictWriter(out, _COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for key in sorted(sources, key=_sort_key):
+        source = sources[key]
+        texts = {name: getattr(source, name) for name in _COLUMNS[2:]}
+        writer.writerow({"key": key, "kind": source.kind.value, **texts})
+        writer.writerows({"key": key, "file": file, "sha256": digest} for file, digest in source.also.items())
+    return out.getvalue()
 
 
 def _sort_key(key: str) -> tuple[str, Version]:
@@ -112,11 +106,3 @@ def _sort_key(key: str) -> tuple[str, Version]:
         return name, Version(version)
     except InvalidVersion:
         return key, Version("0")
-
-
-def _formatted(columns: tuple[str, ...], rows: Iterable[list[str]]) -> str:
-    out = io.StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
-    return out.getvalue()

@@ -27,7 +27,6 @@ class GpuColumn(NamedTuple):
 
     Attributes:
         arch: aarch64 if wheels have code for these GPUs only there, else x86_64.
-        products: GPUs with this capability.
     """
 
     generation: Generation
@@ -37,11 +36,7 @@ class GpuColumn(NamedTuple):
 
 
 class NewestRelease(NamedTuple):
-    """The newest release of a wheel line in one cell, and what rejects it.
-
-    Attributes:
-        source: of the release.
-    """
+    """The newest release of a wheel line in one cell, its source, and what rejects it."""
 
     candidate: Candidate
     rejections: tuple[Rejection, ...]

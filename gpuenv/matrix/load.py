@@ -135,10 +135,7 @@ def parse(text: str, name: str) -> Matrix:
 def read_values(text: str, name: str, *, typed: bool = True) -> tuple[dict[str, Any], dict[str, int]]:
     """Returns the plain values of a matrix by table, and the first line of each path (``cuda_minors[3].ptx``).
 
-    Args:
-        text: the YAML.
-        name: identifies it in messages.
-        typed: False reads every value as text, also what is not quoted as it must be.
+    Without ``typed``, every value is read as text, also what is not quoted as it must be.
 
     Raises:
         MatrixError: it is no strict YAML, or has another schema.
@@ -157,24 +154,20 @@ def read_values(text: str, name: str, *, typed: bool = True) -> tuple[dict[str, 
 def to_matrix(values: Mapping[str, Any], name: str, lines: Mapping[str, int], *, texts: bool = False) -> Matrix:
     """Completes the plain values of a matrix with the tables that they lack, and validates it.
 
-    Args:
-        values: the plain values by table.
-        name: identifies the matrix in messages.
-        lines: the first line of each path.
-        texts: whether numbers and truth values are given as text.
+    ``lines`` has the first line of each path; ``texts``: whether numbers and truth values are given as text.
 
     Raises:
         MatrixError: with every fault found.
     """
     try:
-        tables = read_tables(_csv_files())
+        tables, lines_of_tables = read_tables(_csv_files())
     except CsvTableError as error:
         raise MatrixError([str(error)]) from error
     sources = values.get("sources")
-    data = {**tables.values, **values}
+    data = {**tables, **values}
     if isinstance(sources, dict):
-        data["sources"] = {**tables.values["sources"], **sources}
-    places = {**tables.lines, **{path: (name, line) for path, line in lines.items()}}
+        data["sources"] = {**tables["sources"], **sources}
+    places = {**lines_of_tables, **{path: (name, line) for path, line in lines.items()}}
     form = Form.TEXTS if texts else Form.WRITTEN
     try:
         matrix = decode(Matrix, data, form)
@@ -203,7 +196,8 @@ def _form_faults(kind: Any, data: object, path: str, form: Form) -> Iterator[str
 
 def _parts(kind: Any, data: object) -> Iterator[tuple[str, Any, object]]:  # noqa: ANN401 - a type hint
     """Yields path, type hint and value of each part of a container of records."""
-    kind = next((option for option in get_args(kind) if option is not type(None)), kind) if _is_optional(kind) else kind
+    if type(None) in get_args(kind):
+        kind = next(option for option in get_args(kind) if option is not type(None))
     origin, args = get_origin(kind), get_args(kind)
     if origin is tuple and isinstance(data, list):
         yield from ((f"[{number}]", args[0], value) for number, value in enumerate(data))
@@ -212,10 +206,6 @@ def _parts(kind: Any, data: object) -> Iterator[tuple[str, Any, object]]:  # noq
     elif is_record(kind) and not hasattr(kind, "parse") and isinstance(data, dict):
         hints = get_type_hints(kind)
         yield from ((f".{key}", hints[key], value) for key, value in data.items() if key in hints)
-
-
-def _is_optional(kind: Any) -> bool:  # noqa: ANN401 - a type hint
-    return type(None) in get_args(kind)
 
 
 def _located(name: str, places: Mapping[str, tuple[str, int]], path: str, text: str) -> str:

@@ -47,13 +47,6 @@ class AmdHost(NamedTuple):
     rocm: str | None
 
 
-class InstalledCupy(NamedTuple):
-    """A CuPy distribution of the target."""
-
-    distribution: str
-    release: str
-
-
 @dataclass(frozen=True)
 class Needs:
     """The facts behind a choice; None is unknown.
@@ -77,7 +70,7 @@ class Needs:
         packages: the distributions of the target that advisories of the matrix name.
         brings: those that provide CUDA libraries.
         unneeded: CUDA wheels that only CuPy needs, if anything, and the CUDA major of each.
-        cupy: the CuPy distributions of the target.
+        cupy: the CuPy distributions of the target, each with its release.
         amd: its AMD GPUs, if any.
         assumed: paths of the facts that the caller assumed.
     """
@@ -101,7 +94,7 @@ class Needs:
     packages: frozenset[str]
     brings: tuple[CudaPackage, ...]
     unneeded: tuple[tuple[str, int], ...]
-    cupy: tuple[InstalledCupy, ...]
+    cupy: tuple[tuple[str, str], ...]
     amd: AmdHost | None
     assumed: tuple[str, ...]
 
@@ -173,7 +166,7 @@ def needs_of(snapshot: Snapshot, matrix: Matrix) -> Needs:
         packages=frozenset(row.package for row in matrix.advisories if row.package and row.package in target.packages),
         brings=cuda_packages(snapshot, matrix),
         unneeded=tuple(unneeded_libraries(snapshot).items()),
-        cupy=tuple(InstalledCupy(entry.distribution, entry.release) for entry in target.cupy),
+        cupy=tuple((entry.distribution, entry.release) for entry in target.cupy),
         amd=_amd_host(snapshot),
         assumed=snapshot.assumed,
     )
@@ -243,8 +236,7 @@ def cuda_of_branch(driver: DriverVersion, matrix: Matrix) -> CudaVersion | None:
 
 def visible_gpus(snapshot: Snapshot) -> tuple[Gpu, ...]:
     """Returns the GPUs visible to CUDA programs; all GPUs if libcuda did not answer."""
-    visible = tuple(gpu for gpu in snapshot.gpus if gpu.ordinal.known)
-    return visible or snapshot.gpus
+    return tuple(gpu for gpu in snapshot.gpus if gpu.ordinal.known) or snapshot.gpus
 
 
 def _level(snapshot: Snapshot, matrix: Matrix) -> CudaVersion | None:
@@ -257,13 +249,13 @@ def _level(snapshot: Snapshot, matrix: Matrix) -> CudaVersion | None:
 
 def _platform(os: str | None, arch: str | None) -> tuple[str | None, tuple[str, str] | None]:
     """Returns the platform and its assumed part."""
+    common_os, common_arch = _MOST_COMMON
     if os is None and arch is None:
-        return None, ("host.os and host.arch", "-".join(_MOST_COMMON))
-    if os is None or arch is None:
-        common_os, common_arch = _MOST_COMMON
-        assumed = ("host.os", common_os) if os is None else ("host.arch", common_arch)
-        return _platform_name(os or common_os, arch or common_arch), assumed
-    return _platform_name(os, arch), None
+        return None, ("host.os and host.arch", f"{common_os}-{common_arch}")
+    name = _platform_name(os or common_os, arch or common_arch)
+    if os is None:
+        return name, ("host.os", common_os)
+    return name, ("host.arch", common_arch) if arch is None else None
 
 
 def _platform_name(os: str, arch: str) -> str:

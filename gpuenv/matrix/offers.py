@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 
 from gpuenv.matrix.candidates import by_preference, is_complete
 from gpuenv.matrix.constraints import LineVerdicts, fits
@@ -15,11 +18,7 @@ from gpuenv.model.cupy import is_cupy
 from gpuenv.model.resolution import WheelChoice
 from gpuenv.model.snapshot import Snapshot
 
-if TYPE_CHECKING:
-    from packaging.requirements import Requirement
-
-
-Wanted: TypeAlias = "Sequence[Requirement]"
+Wanted = Sequence[Requirement]
 
 
 class Offer(NamedTuple):
@@ -48,10 +47,7 @@ class Offer(NamedTuple):
 def offers(snapshot: Snapshot, matrix: Matrix, wanted: Wanted = ()) -> tuple[Offer, ...]:
     """Returns every fitting release, in order of preference; each offer has one line, extra and set of CUDA wheels.
 
-    Args:
-        snapshot: the machine and the target.
-        matrix: the matrix.
-        wanted: what restricts CuPy, such as ``cupy-cuda12x<14`` and ``cupy!=14.1.0``.
+    ``wanted`` restricts CuPy: ``cupy-cuda12x<14`` and ``cupy!=14.1.0``.
     """
     needs = needs_of(snapshot, matrix)
     lines = LineVerdicts(needs, matrix)
@@ -59,7 +55,7 @@ def offers(snapshot: Snapshot, matrix: Matrix, wanted: Wanted = ()) -> tuple[Off
     for wheel in by_preference(needs, matrix):
         if fits(wheel, needs, matrix, lines):
             choice = wheel_choice(wheel, needs, matrix)
-            if all(is_wanted(choice, entry) for entry in wanted):
+            if all(_is_wanted(choice, entry) for entry in wanted):
                 complete = is_complete(wheel, needs, matrix)
                 key = choice.distribution, choice.extra, choice.requirements[1:], choice.needs_toolkit, complete
                 groups.setdefault(key, []).append(choice)
@@ -67,7 +63,7 @@ def offers(snapshot: Snapshot, matrix: Matrix, wanted: Wanted = ()) -> tuple[Off
     return tuple(_offer(group, published[group[0].distribution], is_complete=key[-1]) for key, group in groups.items())
 
 
-def is_wanted(choice: WheelChoice, wanted: Requirement) -> bool:
+def _is_wanted(choice: WheelChoice, wanted: Requirement) -> bool:
     """Whether a requirement admits this choice: its release, and its extra if the requirement has one."""
     has_extra = not wanted.extras or wanted.extras == {choice.extra}
     return has_extra and names_release(wanted, choice.distribution, choice.version)
@@ -75,8 +71,6 @@ def is_wanted(choice: WheelChoice, wanted: Requirement) -> bool:
 
 def names_release(wanted: Requirement, distribution: str, release: str) -> bool:
     """Whether a requirement names this line, or CuPy in general, and admits the release."""
-    from packaging.utils import canonicalize_name  # noqa: PLC0415 - 8 ms
-
     of_line = canonicalize_name(wanted.name) in ("cupy", distribution)
     return of_line and wanted.specifier.contains(release, prereleases=True)
 
@@ -87,9 +81,6 @@ def parse_wanted(text: str) -> Requirement:
     Raises:
         ValueError: it is not a requirement on CuPy.
     """
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - 8 ms
-    from packaging.utils import canonicalize_name  # noqa: PLC0415 - 8 ms
-
     try:
         wanted = Requirement(text)
     except InvalidRequirement as error:

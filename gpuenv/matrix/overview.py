@@ -22,8 +22,7 @@ class LineSummary(NamedTuple):
         cuda: the first and the last CUDA minor version that it supports.
         newest: its newest release that was not yanked.
         python: the newest Python of that release.
-        linux: the oldest driver on Linux.
-        windows: the oldest driver on Windows.
+        linux, windows: the oldest driver.
         capabilities: those of the GPUs on which that release runs.
     """
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias, TypeVar
+from itertools import chain
+from typing import TypeVar
 
-from gpuenv.matrix.tables import AmdProduct, Matrix, Product
+from gpuenv.matrix.tables import AmdProduct, Generation, Matrix, Product
 from gpuenv.model.causes import Cause
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 
@@ -47,7 +49,8 @@ def find_gpu(name: str, matrix: Matrix) -> Product | AmdProduct:
     if not words & _OF_AMD and _matches(name, matrix):
         return find_product(name, matrix)
     spellings = [] if words & _OF_NVIDIA else [(row, _tokens(row.name)) for row in matrix.amd_products]
-    found = _closest(_tokens(name), spellings)
+    wanted = _tokens(name)
+    found = (_exact(wanted, spellings) or _wider(wanted, spellings) or _narrower(wanted, spellings)) if wanted else []
     if len({product.gfx for product in found}) == 1:
         return found[0]
     known = [*_names(matrix), *(row.name for row, _ in spellings)]
@@ -63,8 +66,6 @@ def _error(name: str, found: Sequence[str], known: Sequence[str]) -> ProductErro
     if found:
         how = "pass each GPU separately" if _SEVERAL.search(name) else "use the full name"
         return ProductError(f"the GPU {name!r} is ambiguous: {', '.join([*dict.fromkeys(found)][:6])}; {how}")
-    import difflib  # noqa: PLC0415 - only for an error
-
     texts = dict.fromkeys(" ".join(_tokens(text)) for text in known)
     similar = difflib.get_close_matches(" ".join(_tokens(name)), texts, 3, 0.5)
     hint = f"; did you mean {' or '.join(similar)}?" if similar else ""
@@ -83,27 +84,18 @@ def capability_by_name(name: str, matrix: Matrix) -> ComputeCapability | None:
 
 def capability_by_beginning(beginning: str, matrix: Matrix) -> ComputeCapability | None:
     """Returns the common compute capability of all products with this prefix, which must contain a digit."""
-    wanted = _plain(beginning)
+    wanted = "".join(_tokens(beginning))  # without vendor and brand, which some drivers omit
     if not any(letter.isdigit() for letter in wanted):
         return None
-    names = [(name, product) for product in matrix.products for name in (product.name, *product.aliases)]
-    found = {product.compute_capability for name, product in names if _plain(name).startswith(wanted)}
+    spellings = _every_spelling(matrix)
+    found = {product.compute_capability for product, tokens in spellings if "".join(tokens).startswith(wanted)}
     return found.pop() if len(found) == 1 else None
-
-
-def _plain(name: str) -> str:
-    """Returns a name without vendor and brand, which some drivers omit."""
-    return "".join(_tokens(name))
 
 
 def product_by_pci(device: str, matrix: Matrix) -> Product | None:
     """Returns the product with a PCI device id (four hexadecimal digits)."""
-    return next((product for product in _every(matrix) if device.lower() in product.pci), None)
-
-
-def _every(matrix: Matrix) -> Iterator[Product]:
-    yield from matrix.products
-    yield from matrix.older_products
+    every = chain(matrix.products, matrix.older_products)
+    return next((product for product in every if device.lower() in product.pci), None)
 
 
 def product_near_pci(device: str, matrix: Matrix) -> Product | None:
@@ -114,7 +106,8 @@ def product_near_pci(device: str, matrix: Matrix) -> Product | None:
     Raises:
         ValueError: the id is not hexadecimal.
     """
-    known = [(int(number, 16), product) for product in _every(matrix) for number in product.pci]
+    every = chain(matrix.products, matrix.older_products)
+    known = [(int(number, 16), product) for product in every for number in product.pci]
     wanted = int(device, 16)
     if not known or wanted > max(number for number, _ in known):
         return None
@@ -143,13 +136,7 @@ def _matches(name: str, matrix: Matrix) -> list[Product]:
 
 
 _T = TypeVar("_T")
-_Spellings: TypeAlias = "Sequence[tuple[_T, tuple[str, ...]]]"
-
-
-def _closest(wanted: tuple[str, ...], spellings: _Spellings[_T]) -> list[_T]:
-    if not wanted:
-        return []
-    return _exact(wanted, spellings) or _wider(wanted, spellings) or _narrower(wanted, spellings)
+_Spellings = Sequence[tuple[_T, tuple[str, ...]]]
 
 
 def _exact(wanted: tuple[str, ...], spellings: _Spellings[_T]) -> list[_T]:
@@ -210,27 +197,10 @@ def peaks_of(matrix: Matrix) -> Mapping[str, Mapping[str, float]]:
 _SAME_PTX = {CudaVersion(12, 6): CudaVersion(12, 5)}
 
 
-class BranchRange(NamedTuple):
-    """The first and the last driver branch of a GPU generation; None if open or unknown."""
-
-    first: int | None
-    last: int | None
-    source: str
-
-    def wants(self, branch: int) -> str | None:
-        """Returns the required branch as text; None if this one is supported."""
-        if self.last is not None and branch > self.last:
-            return f"branch {self.last} or older"
-        if self.first is not None and branch < self.first:
-            return f"branch {self.first} or newer"
-        return None
-
-
 @lru_cache(maxsize=1024)
-def branches_for(capability: ComputeCapability | None, matrix: Matrix) -> BranchRange | None:
-    """Returns the driver branches of a GPU's generation; None if not in the matrix."""
-    row = next((entry for entry in matrix.generations if capability in entry.capabilities), None)
-    return BranchRange(row.first_branch, row.last_branch, matrix.cite(row.source)) if row else None
+def generation_for(capability: ComputeCapability | None, matrix: Matrix) -> Generation | None:
+    """Returns a GPU's generation; None if not in the matrix."""
+    return next((row for row in matrix.generations if capability in row.capabilities), None)
 
 
 def outside(compiled_for: Collection[ComputeCapability], gpus: Collection[ComputeCapability]) -> Cause:

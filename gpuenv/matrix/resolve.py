@@ -159,9 +159,9 @@ def _below(needs: Needs, matrix: Matrix) -> Iterator[str]:
         yield f"Driver {needs.driver} is older than the matrix covers (branch {branch} and newer)."
     releases = (release.cupy for line in matrix.wheel_lines for release in line.releases)
     oldest = min(releases, key=version_of, default="0")
-    for entry in needs.cupy:
-        if in_range(entry.release, f"<{oldest}"):
-            yield f"{entry.distribution} {entry.release} is older than the matrix covers (CuPy {oldest} and newer)."
+    for name, release in needs.cupy:
+        if in_range(release, f"<{oldest}"):
+            yield f"{name} {release} is older than the matrix covers (CuPy {oldest} and newer)."
 
 
 def _image(judged: Sequence[JudgedImage], needs: Needs, matrix: Matrix) -> ImageChoice | None:
@@ -360,11 +360,8 @@ def change_text(change: Change) -> str:
 def reasons(resolution: Resolution, *, newer_only: bool = False) -> Iterator[str]:
     """Yields the reasons against better candidates than the choice, and the packages that cannot use the GPUs.
 
-    Of each CUDA major version, from that of the choice on, only the newest release is named.
-
-    Args:
-        resolution: the choice and the rejections, those of the best candidate first.
-        newer_only: omits the release of the choice for a newer CUDA.
+    Of each CUDA major version, from that of the choice on, only the newest release is named; with ``newer_only`` not
+    the release of the choice for a newer CUDA.
     """
     wheel, seen = resolution.wheel, set[int | None]()
     rejected = {entry.candidate for entry in resolution.rejected}

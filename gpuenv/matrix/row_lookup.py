@@ -6,16 +6,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from gpuenv.matrix.alternatives import admits
 from gpuenv.matrix.constraints import runs
 from gpuenv.matrix.products import branch_of, find_gpu
-from gpuenv.matrix.tables import AmdProduct, Matrix, MatrixSource, Product
+from gpuenv.matrix.tables import (
+    SOURCE_KEYS,
+    AmdProduct,
+    CudaMajor,
+    DriverBranch,
+    Generation,
+    Image,
+    Matrix,
+    MatrixSource,
+    Product,
+)
 from gpuenv.model.codec import encode
 from gpuenv.model.versions import DriverVersion
 
 SCHEMA = "gpuenv.matrix-rows/1"
-_SOURCES = ("source", "driver_source", "state_source", "toolkit_source")
-_NOT_FACTS = (*_SOURCES, "releases")
+_NOT_FACTS = (*SOURCE_KEYS, "releases")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,15 +156,16 @@ def _driver_filter(matrix: Matrix, driver: DriverVersion) -> _Filter:
     if driver.is_bare_branch and known.first is not None:
         driver = known.first
 
-    def passes(record: object, row: Row) -> bool:
-        if row.table == "driver_branches":
-            return bool(getattr(record, "branch", None) == branch)
-        if row.table == "cuda_majors":
-            return bool(driver >= record.linux)  # type: ignore[attr-defined]
-        if row.table == "generations":
-            first, last = getattr(record, "first_branch", None), getattr(record, "last_branch", None)
+    def passes(record: object, _: Row) -> bool:
+        if isinstance(record, DriverBranch):
+            return record.branch == branch
+        if isinstance(record, CudaMajor):
+            return driver >= record.linux
+        if isinstance(record, Generation):
+            first, last = record.first_branch, record.last_branch
             return (first is None or first <= branch) and (last is None or branch <= last)
-        return row.table == "images" and admits(record, level, branch)  # type: ignore[arg-type]
+        # An image starts on a driver of its CUDA level, or of a branch that it lists.
+        return isinstance(record, Image) and (level >= record.cuda or branch in record.branches)
 
     return passes
 
@@ -188,7 +197,7 @@ def _tables(matrix: Matrix) -> Iterator[_Table]:
 def _row(name: str, table: str, record: object, matrix: Matrix) -> Row:
     data = encode(record)
     facts = {key: _text(value) for key, value in data.items() if key not in _NOT_FACTS and _text(value)}
-    keys = [data[key] for key in _SOURCES if data.get(key)]
+    keys = [data[key] for key in SOURCE_KEYS if data.get(key)]
     proofs = tuple(RowSource(key, matrix.cite(key), matrix.sources[key]) for key in dict.fromkeys(keys))
     return Row(name, table, facts, proofs)
 

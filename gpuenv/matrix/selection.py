@@ -16,12 +16,7 @@ _REVISION = pattern(r"""(?m)^(?:revision|\{\s*"schema":[^,]*,\s*"revision"):[ '"
 
 
 class MatrixFile(NamedTuple):
-    """The file of the matrix in use.
-
-    Attributes:
-        path: the file.
-        is_own: whether it is one of the user's data folder, which was not named.
-    """
+    """The file of the matrix in use; ``is_own``: whether it is one of the user's data folder, which was not named."""
 
     path: Path
     is_own: bool

@@ -89,12 +89,8 @@ class WheelLine(NamedTuple):
 
     def serves(self, cuda: CudaVersion) -> bool:
         """Whether the line supports a CUDA version."""
-        return in_span(cuda, self.cuda_major, self.first_cuda, self.last_cuda)
-
-
-def in_span(cuda: CudaVersion, major: int, first: CudaVersion, last: CudaVersion | None) -> bool:
-    """Whether a CUDA version has this major version and is between the first and the optional last version."""
-    return cuda.major == major and cuda >= first and (last is None or cuda <= last)
+        is_in_span = cuda >= self.first_cuda and (self.last_cuda is None or cuda <= self.last_cuda)
+        return cuda.major == self.cuda_major and is_in_span
 
 
 class RocmLine(NamedTuple):
@@ -238,6 +234,10 @@ class MatrixSource(NamedTuple):
         return f"{self.title}, {self.section}" if self.section else str(self.title)
 
 
+SOURCE_KEYS = ("source", "driver_source", "state_source", "toolkit_source")
+"""The fields of rows that name a source."""
+
+
 class BranchState(str, Enum):
     """How NVIDIA supports a driver branch."""
 
@@ -320,6 +320,14 @@ class Generation(NamedTuple):
     source: str
     first_branch: int | None = None
     last_branch: int | None = None
+
+    def wants(self, branch: int) -> str | None:
+        """Returns the required driver branch as text; None if this one is supported."""
+        if self.last_branch is not None and branch > self.last_branch:
+            return f"branch {self.last_branch} or older"
+        if self.first_branch is not None and branch < self.first_branch:
+            return f"branch {self.first_branch} or newer"
+        return None
 
 
 class Product(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from packaging.requirements import Requirement
 
 from gpuenv.matrix.ranges import is_version, within
-from gpuenv.matrix.tables import CudaMinor, Matrix, MatrixSource, Release, SourceKind, WheelLine
+from gpuenv.matrix.tables import SOURCE_KEYS, CudaMinor, Matrix, MatrixSource, Release, SourceKind, WheelLine
 from gpuenv.model.codec import field_names
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.errors import GpuenvError
@@ -127,7 +127,7 @@ def _source_faults(path: str, source: MatrixSource) -> Iterator[MatrixFault]:
 def _citation_faults(matrix: Matrix) -> Iterator[MatrixFault]:
     """Every source that a row cites exists."""
     for path, row in (*_rows(matrix, *_TABLES), *_releases(matrix)):
-        for key in ("source", "driver_source", "state_source", "toolkit_source"):
+        for key in SOURCE_KEYS:
             cited = getattr(row, key, None)
             if cited is not None and cited not in matrix.sources:
                 yield MatrixFault(path, f"the source {cited} is not among the sources")

@@ -39,10 +39,7 @@ V = TypeVar("V")
 def what_if(snapshot: Snapshot, dimensions: Sequence[str], matrix: Matrix) -> WhatIf:
     """Returns the table of answers.
 
-    Args:
-        snapshot: the machine to start from.
-        dimensions: of the table, as ``KEY=VALUE,VALUE``. A plus in a value of ``gpu`` separates GPUs of one machine.
-        matrix: the rows.
+    Each dimension is ``KEY=VALUE,VALUE``. A plus in a value of ``gpu`` separates GPUs of one machine.
 
     Raises:
         AssumeError: for an invalid value or too large a table.
@@ -118,10 +115,7 @@ class _JudgedCandidate(NamedTuple):
 def why_not(snapshot: Snapshot, name: str, matrix: Matrix) -> WhyNot:
     """Returns the reasons against a candidate.
 
-    Args:
-        snapshot: the machine.
-        name: ``cupy-cuda13x``, ``13x``, ``cupy-cuda13x==14.1.0``, ``cupy-cuda13x[ctk]``, ``conda``, or an image.
-        matrix: the rows.
+    Its name is ``cupy-cuda13x``, ``13x``, ``cupy-cuda13x==14.1.0``, ``cupy-cuda13x[ctk]``, ``conda``, or an image.
 
     Raises:
         UnknownCandidateError: no candidate has that name.
@@ -182,10 +176,7 @@ _MAX_EXACT = 3  # candidates; a larger set is built greedily
 def resolve_fleet(machines: Mapping[str, Snapshot], matrix: Matrix, weights: Mapping[str, int] | None = None) -> Fleet:
     """Returns the smallest set of candidates that serves all, the one that most would choose, and who does not fit it.
 
-    Args:
-        machines: by name.
-        matrix: the rows.
-        weights: how many machines each name represents; 1 by default.
+    ``weights``: how many machines each name represents; 1 by default.
     """
     kinds: dict[Needs, int] = {}  # machines with equal needs are one kind
     kind_of = {name: kinds.setdefault(needs_of(snapshot, matrix), len(kinds)) for name, snapshot in machines.items()}

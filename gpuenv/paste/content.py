@@ -28,6 +28,11 @@ class ReportedValue:
     output: str
     line: int
 
+    @property
+    def source(self) -> str:
+        """``pasted nvidia-smi, line 3``."""
+        return f"pasted {self.output}, line {self.line}"
+
 
 @dataclass(frozen=True, slots=True)
 class PastedGpu:

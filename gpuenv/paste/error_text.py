@@ -35,7 +35,7 @@ class StatedMachine(NamedTuple):
     """The machine that a text states.
 
     Attributes:
-        content: its pasted outputs.
+        content: the pasted outputs.
         facts: facts in its other lines, as ``--assume`` takes them.
         note: which of several environments is used; None if there is only one.
     """

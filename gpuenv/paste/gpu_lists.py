@@ -9,19 +9,16 @@ keys are the same. The manual page of nvidia-smi documents the terms; those of e
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
-from xml.sax.saxutils import escape
+from html import escape
 
 from gpuenv.model.nvidia import Nvml, pci_key
 from gpuenv.model.snapshot import GpuUser, Virtualization
 from gpuenv.model.strings import parse_integer, pattern
 from gpuenv.paste import outputs
 from gpuenv.paste.content import ExtractedFact, PastedGpu
-
-if TYPE_CHECKING:
-    from gpuenv.probe.nvidia_smi_xml import Elements
+from gpuenv.probe.nvidia_smi_xml import Elements
 
 _MAX_GPUS = 256  # of one output
 _BUS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d"
@@ -105,14 +102,6 @@ _AFTER_INSTANCES = ("Accounting Mode", "Driver Model", "Serial Number", "GPU UUI
 _EMPTY = ("", "N/A", "ERR!", "Unknown Error", "GPU is lost", "GPU requires reset", "Not Found")
 _NOT_REPORTED = ("[", "Requested functionality")
 
-_NAMES = {"product_name": "name", "gpu_uuid": "uuid", "uuid": "uuid", "compute_mode": "compute_mode"}
-_MIG_KEYS = {
-    ("mig_mode", "current"): "mig",
-    ("mig_mode", "current_mig"): "mig",
-    ("mig_mode", "pending"): "mig_pending",
-    ("mig_mode", "pending_mig"): "mig_pending",
-}
-_MEMORY_KEYS = {("fb_memory_usage", "total"): "memory_total", ("fb_memory_usage", "used"): "memory_used"}
 _PCIE_KEYS = {
     ("pcie_generation", "max"): "generation_most",
     ("pcie_generation", "current"): "generation",
@@ -230,7 +219,13 @@ class GpuReader:
 
     def read(self, line: str) -> list[ExtractedFact]:
         """The facts in a line other than GPUs."""
-        return self._table(line) or self._smi_query(line) or self._csv(line) or self._list(line) or self._amd_list(line)
+        return (
+            self._table(line)
+            or self._query_values(self._smi_q.read(line, is_open=self._is_smi_query()))
+            or self._csv(line)
+            or self._list(line)
+            or self._amd_list(line)
+        )
 
     def read_element(self, line: str) -> list[ExtractedFact]:
         """The same for an element of XML, which only ``nvidia-smi -q -x`` prints."""
@@ -278,11 +273,8 @@ class GpuReader:
                     facts.append((output, "", ""))
         return facts
 
-    def _smi_query(self, line: str) -> list[ExtractedFact]:
-        """``nvidia-smi -q``, as text and as XML."""
-        return self._query_values(self._smi_q.read(line, is_open=self._is_smi_query()))
-
     def _query_values(self, pairs: Iterable[tuple[Key, str]]) -> list[ExtractedFact]:
+        """The facts in ``nvidia-smi -q``, as text and as XML."""
         facts: list[ExtractedFact] = []
         for key, value in pairs:
             if key == GPU:
@@ -470,13 +462,11 @@ class _Document:
         if self._elements is None:
             return
         pieces = _TAG.split(part)
-        text = "".join(piece if number % 2 else escape(piece) for number, piece in enumerate(pieces))
+        text = "".join(piece if number % 2 else escape(piece, quote=False) for number, piece in enumerate(pieces))
         if not self._elements.feed(text + "\n") or not 0 < len(self._elements.path) <= _MAX_DEPTH:
             self._elements = None
 
     def _begin(self) -> None:
-        from gpuenv.probe.nvidia_smi_xml import Elements  # noqa: PLC0415 - the XML library takes long to load
-
         self._documents += 1
         self._elements = Elements(self._start, self._end) if self._documents <= _MAX_DOCUMENTS else None
 
@@ -507,26 +497,34 @@ def values_of(gpu: PastedGpu, key: Key, value: str) -> dict[str, object]:
         return {}
     if section.endswith("licensed_product"):  # the licence of a vGPU has a product name too
         return {"licensed": value.startswith("Licensed")} if name == "license_status" else {}
-    values: dict[str, object] = {}
-    if name in _NAMES:
-        values = {_NAMES[name]: value}
-    elif key in _MIG_KEYS:
-        values = {_MIG_KEYS[key]: _SWITCH.get(value)}
-    elif key in _PCIE_KEYS:
+    if key in _PCIE_KEYS:
         number = parse_integer(value.removesuffix("x"))
-        values = {} if number is None else {"pcie": {**gpu.pcie, _PCIE_KEYS[key]: number}}
-    elif key in _MEMORY_KEYS:
-        values = {_MEMORY_KEYS[key]: mebibytes(value)}
-    elif name == "persistence_mode":
-        values = {"persistence": _SWITCH.get(value)}
-    elif name == "virtualization_mode":
-        values = {"virtualization": _VIRTUALIZATIONS.get(value)}
-    elif key == ("fabric", "state"):
-        values = {"fabric": _FABRICS.get(value)}
-    else:
-        health = _health(gpu.health, key, value)
-        values = {"health": {**gpu.health, **health}} if health else _processes(gpu, name, value)
-    return values
+        return {} if number is None else {"pcie": {**gpu.pcie, _PCIE_KEYS[key]: number}}
+    if key in _PARSERS or name in _PARSERS_BY_NAME:
+        field, parse = _PARSERS.get(key) or _PARSERS_BY_NAME[name]
+        return {field: parse(value)}
+    health = _health(gpu.health, key, value)
+    return {"health": {**gpu.health, **health}} if health else _processes(gpu, name, value)
+
+
+# The field that a value decides, and how it is read, by its key or its name alone.
+_PARSERS: Mapping[Key, tuple[str, Callable[[str], object]]] = {
+    ("mig_mode", "current"): ("mig", _SWITCH.get),
+    ("mig_mode", "current_mig"): ("mig", _SWITCH.get),
+    ("mig_mode", "pending"): ("mig_pending", _SWITCH.get),
+    ("mig_mode", "pending_mig"): ("mig_pending", _SWITCH.get),
+    ("fb_memory_usage", "total"): ("memory_total", mebibytes),
+    ("fb_memory_usage", "used"): ("memory_used", mebibytes),
+    ("fabric", "state"): ("fabric", _FABRICS.get),
+}
+_PARSERS_BY_NAME: Mapping[str, tuple[str, Callable[[str], object]]] = {
+    "product_name": ("name", str),
+    "gpu_uuid": ("uuid", str),
+    "uuid": ("uuid", str),
+    "compute_mode": ("compute_mode", str),
+    "persistence_mode": ("persistence", _SWITCH.get),
+    "virtualization_mode": ("virtualization", _VIRTUALIZATIONS.get),
+}
 
 
 def _health(health: Mapping[str, object], key: Key, value: str) -> dict[str, object]:

@@ -56,7 +56,7 @@ def reading(content: PasteContent, fact: str, parse: Callable[[str], T], only: s
 
 def _answer(entry: ReportedValue, parse: Callable[[str], T]) -> Answer[T] | None:
     try:
-        return Answer(parse(entry.value), f"pasted {entry.output}, line {entry.line}")
+        return Answer(parse(entry.value), entry.source)
     except ValueError:
         return None
 
@@ -155,7 +155,7 @@ def visible(content: PasteContent) -> Reading[int]:
     gpus = merged_gpus(content)[1]
     no_instance = gpus and all(gpu.mig and not gpu.mig_instances and not gpu.mig_count for gpu in gpus)
     for entry in (*none, *hiding, *(answers(content, "mig-none") if no_instance else ())):
-        return Reading(0, f"pasted {entry.output}, line {entry.line}")
+        return Reading(0, entry.source)
     return NOT_IN_PASTE
 
 

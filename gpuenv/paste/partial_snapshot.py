@@ -73,9 +73,7 @@ _PIP_LIST, _CONDA_LIST = "python -m pip list", "conda list"
 def to_snapshot(content: PasteContent, matrix: Matrix) -> Snapshot:
     """Converts a paste to a Snapshot.
 
-    Args:
-        content: the content of the paste.
-        matrix: for a GPU's compute capability and a driver's CUDA version, if they are not in the paste.
+    The matrix has a GPU's compute capability and a driver's CUDA version, if they are not in the paste.
     """
     output, gpus = merged_gpus(content)
     target = _target(content)
@@ -165,7 +163,7 @@ def _distribution(content: PasteContent) -> Reading[str]:
     name, release = answers(content, "distribution-id"), answers(content, "distribution-release")
     if name:
         text = f"{name[0].value} {release[0].value}" if release else name[0].value
-        return known(text, f"pasted {outputs.OS_RELEASE}, line {name[0].line}")
+        return known(text, name[0].source)
     return reading(content, "distribution", str)
 
 
@@ -202,7 +200,7 @@ def _driver(content: PasteContent, matrix: Matrix) -> Driver:
         library_version=reading(content, "library-version", DriverVersion.parse),
         flavor=reading(content, "flavor", str),
         nouveau=reading(content, "nouveau", bool),
-        nvml_init=known(int(failed.value), _location(failed)) if failed else Reading(),
+        nvml_init=known(int(failed.value), failed.source) if failed else Reading(),
         cuda_init=reading(content, "cuda-init", lambda name: int(_INIT[name])) if _init_error(content) else Reading(),
     )
 
@@ -241,18 +239,14 @@ def _sources(content: PasteContent) -> Iterator[Source]:
     """NVML and libcuda if they failed, and a complete list of packages; the source of other facts is their output."""
     nvml, init_error, absence = _nvml(content), _init_error(content), answers(content, "libcuda-none")
     if nvml is not None and nvml.value != "0":
-        yield Source("nvml", SourceState.FAILED, f"return code {nvml.value} ({_location(nvml)})")
+        yield Source("nvml", SourceState.FAILED, f"return code {nvml.value} ({nvml.source})")
     if init_error is not None:
-        yield Source("libcuda", SourceState.FAILED, f"{init_error.value} ({_location(init_error)})")
+        yield Source("libcuda", SourceState.FAILED, f"{init_error.value} ({init_error.source})")
     elif absence and not answers(content, "driver-cuda"):
         yield Source("nvml", SourceState.ANSWERED, f"pasted {outputs.SMI}")
-        yield Source("libcuda", SourceState.ABSENT, f"CUDA Version: N/A ({_location(absence[0])})")
+        yield Source("libcuda", SourceState.ABSENT, f"CUDA Version: N/A ({absence[0].source})")
     for output in content.complete[:1]:
         yield Source("target", SourceState.ANSWERED, f"pasted {output}")
-
-
-def _location(entry: ReportedValue) -> str:
-    return f"pasted {entry.output}, line {entry.line}"
 
 
 def _no_driver(content: PasteContent) -> bool:
@@ -266,16 +260,8 @@ def _gpu(gpu: PastedGpu, source: str, matrix: Matrix) -> Gpu:
     if gpu.memory_total is not None and gpu.memory_used is not None:
         free = max(gpu.memory_total - gpu.memory_used, 0)
     names = (
-        "index",
-        "name",
-        "uuid",
-        "pci",
-        "memory_total",
-        "mig",
-        "mig_pending",
-        "persistence",
-        "virtualization",
-        "licensed",
+        *("index", "name", "uuid", "pci", "memory_total"),
+        *("mig", "mig_pending", "persistence", "virtualization", "licensed"),
     )
     readings: dict[str, Any] = {name: _from(getattr(gpu, name), source) for name in names}
     return Gpu(

@@ -14,7 +14,7 @@ TASKS = {
     *("nvidia-repository", "nvidia-driver", "nvidia-driver-branch", "open-modules", "proprietary-modules"),
     *("libcuda", "firmware", "fabric-manager", "finish-update", "initramfs", "module-build", "kernel-update"),
     *("headers", "compiler", "enrol-key", "remove-driver", "container-toolkit", "configure-engine"),
-    *("start-with-gpu", "start-with-compute", "request-gpu", "owner", "reinstall"),
+    *("start-with-gpu", "start-with-compute", "lost-gpu", "request-gpu", "owner", "reinstall"),
     *("new-key", "sign-module", "signed-module", "block-nova", "block-nouveau", "transactional"),
 }
 VALUES = {
@@ -32,6 +32,7 @@ VALUES = {
     "kernel": "6.1.0-50-amd64",
     "text": "Rebuild it.",
     "path": "/usr/lib64/libcuda.so.1",
+    "devices": "--device /dev/nvidia0",
 }
 PROGRAMS = {
     *("akmods", "apt-get", "apt-mark", "curl", "dkms", "dnf", "dpkg", "dracut", "mkinitcpio", "mokutil", "nvidia-ctk"),

@@ -9,7 +9,7 @@ import pytest
 from gpuenv.doctor.fixes.adaptation import adapt_for_container, adapt_for_system
 from gpuenv.matrix.assume import assume
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import Finding, Fix
+from gpuenv.model.finding import Finding, Fix, Severity
 from gpuenv.model.nvidia import Cuda, Nvml
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.snapshot import ComputeMode, LibraryOrigin, Snapshot, Source, SourceState
@@ -138,3 +138,37 @@ def test_wsl_is_restarted_instead_of_loading_nvidia_uvm() -> None:
     assert primary.cause is Cause.CUDA_INITIALIZATION_FAILED
     assert primary.fix[0].command == ("wsl.exe", "--shutdown")
     assert not any("modprobe" in " ".join(fix.command or ()) for fix in primary.fix)
+
+
+@pytest.mark.parametrize(
+    ("module", "path", "severity"),
+    [
+        (r"C:\venv\Lib\site-packages\cupy.py", "", Severity.ERROR),
+        (r"D:\work\cupy.py", r"C:\tools;D:\work", Severity.ERROR),
+        (r"D:\work\cupy.py", "", Severity.WARNING),  # in the current folder alone
+    ],
+)
+def test_a_file_that_hides_cupy_on_the_path_of_windows_is_an_error(module: str, path: str, severity: Severity) -> None:
+    snapshot = windows()
+    installed = snapshot.target.cupy[0]._replace(module=r"C:\venv\Lib\site-packages\cupy\__init__.py")
+    target = snapshot.target._replace(
+        cupy=(installed,), cupy_module=known(module, "the finders"), prefix=known(r"C:\venv", "sys.prefix")
+    )
+    (found,) = (
+        entry
+        for entry in findings(snapshot._replace(target=target, environment={"PYTHONPATH": path}))
+        if entry.cause is Cause.CUPY_SHADOWED
+    )
+    assert found.severity is severity
+
+
+def test_files_of_cupy_without_metadata_are_leftovers_on_windows_too() -> None:
+    snapshot = assume(windows(), ["cupy=none"], MATRIX)
+    module = r"C:\venv\Lib\site-packages\cupy\__init__.py"
+    target = snapshot.target._replace(cupy_module=known(module, "the finders"), prefix=known(r"C:\venv", "sys.prefix"))
+    answered = (*snapshot.sources, Source("target", SourceState.ANSWERED))
+    (found,) = findings(snapshot._replace(target=target, sources=answered, assumed=()))
+    assert found.cause is Cause.CORRUPT_INSTALLATION
+    (by_hand,) = (fix for fix in found.fix if "Delete" in fix.text or "delete" in fix.text)
+    assert by_hand.text.endswith(r"from C:\venv\Lib\site-packages.")
+    assert by_hand.command is None

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpuenv.doctor.diagnose import diagnose
-from gpuenv.explain.pasted_error import with_pasted_error
+from gpuenv.explain.explainer import with_pasted_error
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from tests.cli.program import gpuenv

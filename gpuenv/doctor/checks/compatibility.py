@@ -218,7 +218,7 @@ def outside_text(
 
 def _installed_and_needed(installed: InstalledCupy, verdict: Rejected) -> tuple[Evidence, ...]:
     return (
-        Evidence("target.cupy", installed.label, "its metadata"),
+        Evidence("target.cupy", installed.cupy.label, "its metadata"),
         Evidence("needed", verdict.needed, verdict.source),
     )
 
@@ -247,7 +247,7 @@ def wheel_of_other_interpreter(ctx: CheckContext) -> Outcome:
     for judge, verdict in verdicts:
         if isinstance(verdict, Rejected):
             yield Symptom(
-                f"{installed.label} is not built for {verdict.found}: needs {verdict.needed}",
+                f"{installed.cupy.label} is not built for {verdict.found}: needs {verdict.needed}",
                 evidence_of(ctx.snapshot, "target.python", "host.libc") + _installed_and_needed(installed, verdict),
                 (
                     *install_fixes(ctx, "Install the release that fits."),

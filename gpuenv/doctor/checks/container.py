@@ -69,7 +69,7 @@ def container_without_gpu(ctx: CheckContext) -> Outcome:
         evidence_of(snapshot, "host.container", *(("host.kernel",) if in_docker_desktop(snapshot) else ()))
         + (Evidence("driver.device_nodes", "none", "/dev"),)
         + evidence_of(snapshot, "libcuda"),
-        gpu_access_fixes(snapshot, tegra=ctx.needs.tegra),
+        gpu_access_fixes(snapshot),
     )
 
 
@@ -96,7 +96,7 @@ def driver_not_mounted(ctx: CheckContext) -> Outcome:
         evidence_of(snapshot, "host.container")
         + (Evidence("driver.device_nodes", nodes, "/dev"),)
         + evidence_of(snapshot, "libcuda", "nvml"),
-        gpu_access_fixes(snapshot, tegra=ctx.needs.tegra),
+        gpu_access_fixes(snapshot),
         cause=Cause.CONTAINER_WITHOUT_GPU if snapshot.host.container.value is Container.APPTAINER else None,
     )
 

@@ -168,11 +168,6 @@ def _cache_fixes(snapshot: Snapshot) -> Iterator[Fix]:
         if snapshot.host.container.value is Container.DOCKER:
             yield Fix("Or start the container with one.", ("docker", "run", "--tmpfs", "/tmp", "IMAGE"))  # noqa: S108 - its own
         return
-    yield from _writable_cache_fixes(snapshot, cache, fault, is_windows=is_windows)
-    yield change_fix(snapshot, "CUPY_CACHE_IN_MEMORY", "1", "Or keep kernels in memory.")
-
-
-def _writable_cache_fixes(snapshot: Snapshot, cache: str, fault: str, *, is_windows: bool) -> Iterator[Fix]:
     home, full = cache.rpartition("/")[0], _FULL.fullmatch(fault)
     if full:
         yield Fix("See which file system is full, and delete what is not needed.", ("df", "-h", full[1]))
@@ -186,6 +181,7 @@ def _writable_cache_fixes(snapshot: Snapshot, cache: str, fault: str, *, is_wind
     else:
         line = 'export CUPY_CACHE_DIR="$(mktemp -d)"'
         yield Fix("Use a new folder of your own, until the home folder is writable.", shell_line=line)
+    yield change_fix(snapshot, "CUPY_CACHE_IN_MEMORY", "1", "Or keep kernels in memory.")
 
 
 @check("CCH702", Cause.KERNEL_CACHE_RACE, requires=("WHL503", "CCH701"))

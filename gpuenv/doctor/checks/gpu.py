@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 
 from gpuenv.doctor.driver_requirements import (
     BLACKWELL,
@@ -20,7 +19,7 @@ from gpuenv.doctor.fixes.gpus import SHOW_REMAPPING, gpu_label, is_slot_board, l
 from gpuenv.doctor.fixes.kernel_module import excluded_gpu_fixes
 from gpuenv.doctor.predicates import gpus_not_listed
 from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check, severity_for_unusable_gpu
-from gpuenv.matrix.products import branch_of, branches_for, product_by_pci, product_near_pci
+from gpuenv.matrix.products import branch_of, generation_for, product_by_pci, product_near_pci
 from gpuenv.matrix.tables import Matrix, Product
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -167,17 +166,18 @@ def gpu_unknown_to_driver(ctx: CheckContext) -> Outcome:
     found = False
     for device in gpus_not_listed(ctx.snapshot):
         product = product_by_pci(device.device, ctx.matrix)
-        row = branches_for(product.compute_capability, ctx.matrix) if product else None
-        if row is not None and _fixes_without_driver(row.last, ctx.matrix) and driver_sees_gpu(ctx.snapshot):
+        row = generation_for(product.compute_capability, ctx.matrix) if product else None
+        if row is not None and _fixes_without_driver(row.last_branch, ctx.matrix) and driver_sees_gpu(ctx.snapshot):
             continue  # an old display card without any usable driver, next to GPUs that work
         symptom = _known_product(device, product, ctx) if product else _unknown_product(device, ctx)
         if symptom is not None:
             found = True
             yield symptom
     if not found and not driver_sees_gpu(ctx.snapshot):  # the log names the kind for a GPU that is in no table
-        kinds = ((_NEEDS_OPEN, True), (_NEEDS_PROPRIETARY, False))
-        needed = (wants_open for regex, wants_open in kinds if any(map(regex.search, _lines(ctx.snapshot))))
-        yield from (_wrong_modules("the GPU", wants_open, ctx, ()) for wants_open in islice(needed, 1))
+        for regex, wants_open in ((_NEEDS_OPEN, True), (_NEEDS_PROPRIETARY, False)):
+            if any(map(regex.search, _lines(ctx.snapshot))):
+                yield _wrong_modules("the GPU", wants_open, ctx, ())
+                return
 
 
 @check("GPU218", Cause.SOURCES_DISAGREE, requires=("DRV100", "GPU201", "GPU203", "GPU204"))
@@ -210,12 +210,12 @@ def excluded_gpu(ctx: CheckContext) -> Outcome:
 def _known_product(device: PciGpu, product: Product, ctx: CheckContext) -> Symptom | None:
     """A GPU whose generation needs another branch or the other kind of kernel modules."""
     snapshot, matrix, driver = ctx.snapshot, ctx.matrix, ctx.snapshot.driver.version.value
-    row = branches_for(product.compute_capability, matrix)
+    row = generation_for(product.compute_capability, matrix)
     is_driven = pci_key(device.pci) in {pci_key(gpu.pci.value) for gpu in snapshot.gpus}
     if driver is not None and row is not None and not is_driven and (needed := row.wants(branch_of(driver, matrix))):
-        old = row.last is not None and branch_of(driver, matrix) > row.last
-        without_driver = _fixes_without_driver(row.last, matrix)
-        evidence = _device(device, matrix.cite(product.source)) + (Evidence("needed", needed, row.source),)
+        old = row.last_branch is not None and branch_of(driver, matrix) > row.last_branch
+        without_driver = _fixes_without_driver(row.last_branch, matrix)
+        evidence = _device(device, matrix.cite(product.source)) + (Evidence("needed", needed, matrix.cite(row.source)),)
         fixes = without_driver or _other_branch(product.name, ctx)
         return _unsupported(ctx, driver, product.name, evidence, fixes, old=old, gone=bool(without_driver))
     if ctx.needs.tegra or (is_contained(snapshot) and driver_sees_gpu(snapshot)):
@@ -291,8 +291,8 @@ def _unknown_product(device: PciGpu, ctx: CheckContext) -> Symptom | None:
     name, refused = f"the GPU {device.device}", [line for line in _lines(snapshot) if _UNSUPPORTED_GPU.search(line)]
     if driver is not None and refused and _ID.fullmatch(device.device):
         near = product_near_pci(device.device, matrix)  # neighbouring PCI ids are of one generation
-        row = branches_for(near.compute_capability, matrix) if near else None
-        old = bool(row and row.last is not None and branch_of(driver, matrix) > row.last)
+        row = generation_for(near.compute_capability, matrix) if near else None
+        old = bool(row and row.last_branch is not None and branch_of(driver, matrix) > row.last_branch)
         cited = f"near {near.name}, by its id" if near else "newer than every known id"
         fix = Fix(f"Install {'an older' if old else 'a newer'} driver: see NVIDIA's list of supported products.")
         return _unsupported(

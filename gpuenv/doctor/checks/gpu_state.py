@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.gpus import SHOW_REMAPPING, gpu_label, is_slot_board, reset_fixes, smi_selector
 from gpuenv.doctor.fixes.variables import select_fixes
-from gpuenv.doctor.predicates import is_driver_probed, is_open_to_all, reaches_process
+from gpuenv.doctor.predicates import is_driver_probed, is_open_to_all
 from gpuenv.doctor.registry import CheckContext, Outcome, Symptom, check, severity_for_unusable_gpu
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -123,7 +123,8 @@ def memory_errors(ctx: CheckContext) -> Outcome:
     """
     for index, gpu in enumerate(ctx.snapshot.gpus):
         health, path = gpu.health, f"gpus[{index}].health"
-        severity = Severity.ERROR if reaches_process(ctx.snapshot, gpu) else Severity.WARNING
+        is_used = gpu.ordinal.known or not is_driver_probed(ctx.snapshot)
+        severity = Severity.ERROR if is_used else Severity.WARNING
         if health.rows_failed.value:
             yield Symptom(
                 f"{gpu_label(gpu)}: a memory row could not be remapped",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.evidence import driver_errors, evidence_of, kernel_drivers, matching_log_lines, packages_as_evidence
+from gpuenv.doctor.evidence import evidence_of, kernel_drivers, matching_log_lines, packages_as_evidence
 from gpuenv.doctor.fixes.containers import CREATE_NODES
 from gpuenv.doctor.fixes.distributions import driver_fixes, restart_fix, system_steps
 from gpuenv.doctor.fixes.gpus import is_slot_board
@@ -80,17 +80,7 @@ def wheels_for_servers(ctx: CheckContext) -> Outcome:
 
 
 _EARLY_REQUIRES = (
-    "DRV100",
-    "DRV101",
-    "GPU201",
-    "GPU202",
-    "GPU203",
-    "GPU204",
-    "GPU209",
-    "CTR301",
-    "DRV105",
-    "DRV106",
-    "DRV107",
+    *("DRV100", "DRV101", "GPU201", "GPU202", "GPU203", "GPU204", "GPU209", "CTR301", "DRV105", "DRV106", "DRV107"),
 )
 # CUDA 13.2 Update 1, Release Notes, Known Issues, General CUDA: "CUDA initialization can fail on certain Linux kernels
 # with KASLR enabled", with this message and this workaround (read 2026-11-22).
@@ -153,11 +143,11 @@ def no_firmware(ctx: CheckContext) -> Outcome:
     )
 
 
-_UNREGISTERED: dict[str | None, str] = {
+_UNREGISTERED = {
     "not-started": "no GPU has begun its registration, so the fabric manager is not running",
     "in-progress": "the fabric manager has not completed the registration of the GPUs",
 }
-_FIRST_FOR_WSL = 495
+_FIRST_FOR_WSL = 495  # NVIDIA, CUDA on WSL User Guide, 2.1, its table (read 2026-11-21)
 _INIT_REQUIRES = (
     *("DRV100", "DRV101", "GPU201", "GPU202", "GPU203", "GPU204", "GPU209"),
     *("CTR301", "CTR302", "CTR303", "CTR304", "CTR305", "CTR306"),
@@ -208,18 +198,14 @@ def system_not_ready(ctx: CheckContext) -> Outcome:
     """
     snapshot = ctx.snapshot
     every = [gpu.fabric.state.value for gpu in snapshot.gpus]
-    states = [state for state in every if state in _UNREGISTERED]
+    states = [state for state in every if state is not None and state in _UNREGISTERED]
     waiting = bool(every) and not is_driver_probed(snapshot) and states == every  # a paste, without libcuda
     if snapshot.driver.cuda_init.value != Cuda.SYSTEM_NOT_READY and not waiting:
         return
     without_switch = [gpu.fabric.state.value == "not-supported" or is_slot_board(gpu) for gpu in snapshot.gpus]
     if without_switch and all(without_switch):
         return
-    why = (
-        _UNREGISTERED[states[0]]
-        if states and states[0]
-        else "the fabric manager is not running, or has another version"
-    )
+    why = _UNREGISTERED[states[0]] if states else "the fabric manager is not running, or has another version"
     yield Symptom(
         f"The NVSwitch fabric is not up: {why}",
         evidence_of(snapshot, "libcuda", "driver.version")
@@ -245,9 +231,8 @@ def forward_compatibility(ctx: CheckContext) -> Outcome:
     What to do: remove cuda-compat, or remove its folder from the loader's path; or update the driver.
     """
     code = ctx.snapshot.driver.cuda_init.value
-    if code != Cuda.COMPAT_NOT_SUPPORTED_ON_DEVICE and not (
-        code == Cuda.SYSTEM_DRIVER_MISMATCH and compat_in_use(ctx.snapshot, ctx.matrix)
-    ):
+    is_mismatch = code == Cuda.SYSTEM_DRIVER_MISMATCH and compat_in_use(ctx.snapshot, ctx.matrix)
+    if code != Cuda.COMPAT_NOT_SUPPORTED_ON_DEVICE and not is_mismatch:
         return
     yield Symptom(
         "A forward-compatibility libcuda is in use that this GPU or driver does not allow",
@@ -277,14 +262,19 @@ def wsl_libcuda(ctx: CheckContext) -> Outcome:
         return
     if not snapshot.host.wsl.value or not snapshot.driver.cuda_init.value:
         return
-    if snapshot.driver.cuda_origin.value is LibraryOrigin.WSL:
-        yield from _old_windows_driver(ctx)
-        return
-    yield Symptom(
-        "A Linux libcuda hides the one of Windows",
-        evidence_of(snapshot, "driver.cuda_library", "libcuda"),
-        (*system_steps(snapshot, "remove-driver"), restart_fix(snapshot, "so that it mounts the Windows driver")),
-    )
+    driver = snapshot.driver.version.value
+    if snapshot.driver.cuda_origin.value is not LibraryOrigin.WSL:
+        yield Symptom(
+            "A Linux libcuda hides the one of Windows",
+            evidence_of(snapshot, "driver.cuda_library", "libcuda"),
+            (*system_steps(snapshot, "remove-driver"), restart_fix(snapshot, "so that it mounts the Windows driver")),
+        )
+    elif driver is not None and driver.branch < _FIRST_FOR_WSL:
+        yield Symptom(
+            f"The driver in Windows, {driver}, is too old for CUDA in WSL",
+            evidence_of(snapshot, "driver.version", "driver.cuda_library", "libcuda"),
+            driver_fixes(ctx),
+        )
 
 
 def _unsearched_folder(snapshot: Snapshot, unfound: DriverLibrary) -> Symptom:
@@ -306,19 +296,6 @@ def _unsearched_folder(snapshot: Snapshot, unfound: DriverLibrary) -> Symptom:
             ),
             Fix("WSL writes that file at every start, unless /etc/wsl.conf has ldconfig = false: remove that line."),
         ),
-    )
-
-
-def _old_windows_driver(ctx: CheckContext) -> Outcome:
-    """CUDA in WSL 2 needs R495 or newer (NVIDIA, CUDA on WSL User Guide, 2.1, its table, read 2026-11-21)."""
-    snapshot = ctx.snapshot
-    driver = snapshot.driver.version.value
-    if driver is None or driver.branch >= _FIRST_FOR_WSL:
-        return
-    yield Symptom(
-        f"The driver in Windows, {driver}, is too old for CUDA in WSL",
-        evidence_of(snapshot, "driver.version", "driver.cuda_library", "libcuda"),
-        driver_fixes(ctx),
     )
 
 
@@ -351,6 +328,12 @@ def lost_after_suspend(ctx: CheckContext) -> Outcome:
     )
 
 
+_DRIVER_ERROR = pattern(
+    r"(?i)NVRM: .*(?:\bXid\b|fail|error|cannot|not supported|timed? ?out|no firmware)"
+    r"|nvidia\S*:? .*(?:fail|error|\berr -?\d)"
+)
+
+
 @check(
     "DRV113",
     Cause.CUDA_INITIALIZATION_FAILED,
@@ -378,8 +361,7 @@ def initialisation_failed(ctx: CheckContext) -> Outcome:
         return
     if code == 0 or any(gpu.fault.known for gpu in snapshot.gpus):
         return
-    evidence = evidence_of(snapshot, "libcuda", "nvml", "gpu_count")
-    evidence += driver_errors(snapshot)
+    evidence = evidence_of(snapshot, "libcuda", "nvml", "gpu_count") + matching_log_lines(snapshot, _DRIVER_ERROR)
     if code in _MPS_ERRORS:
         yield _by_mps(snapshot, code, evidence + evidence_of(snapshot, "mps.pipe_directory"))
     elif code == Cuda.NO_DEVICE and no_instance:
@@ -644,7 +626,7 @@ def other_than_granted(ctx: CheckContext) -> Outcome:
     """
     snapshot = ctx.snapshot
     granted, seen = snapshot.grant.gpus, snapshot.visible_count
-    if not granted.value or seen.value is None or not seen.value or snapshot.driver.cuda_init.value:
+    if not granted.value or not seen.value or snapshot.driver.cuda_init.value:
         return
     if granted.value == seen.value or any(gpu.mig.value for gpu in snapshot.gpus):
         return  # of a GPU in MIG mode a process sees one instance, whatever was granted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import PurePosixPath
+from pathlib import PurePosixPath, PureWindowsPath
 from typing import NamedTuple
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -229,7 +229,7 @@ def _reinstall_fixes(ctx: CheckContext, names: list[str], *, from_cache: bool) -
     If CUDA wheels of two majors share files, the ones that CuPy does not use are removed first, unless a framework
     needs them.
     """
-    packages, cupy_major = ctx.snapshot.target.packages, installed_cuda_major(ctx)
+    packages, cupy_major = ctx.snapshot.target.packages, installed_cuda_major(ctx.snapshot.target)
     majors = {name: cuda_major_of_wheel(name, packages[name]) for name in names if name in packages}
     needed = {entry.cuda_major for entry in ctx.needs.brings if not entry.is_library}
     kept = {None, cupy_major, *needed}
@@ -362,12 +362,18 @@ def numpy_shadowed(ctx: CheckContext) -> Outcome:
 def _on_path(ctx: CheckContext, module: str) -> bool:
     """Whether a folder of PYTHONPATH or of the environment contains the module."""
     prefix = ctx.snapshot.target.prefix.value
-    return _is_in_pythonpath(ctx, module) or bool(prefix and PurePosixPath(module).is_relative_to(prefix))
+    return _is_in_pythonpath(ctx, module) or bool(prefix and _is_within(ctx, module, prefix))
 
 
 def _is_in_pythonpath(ctx: CheckContext, module: str) -> bool:
-    folders = ctx.snapshot.environment.get("PYTHONPATH", "").split(":")
-    return any(PurePosixPath(module).is_relative_to(folder) for folder in folders if folder)
+    separator = ";" if ctx.snapshot.host.os.value == "windows" else ":"
+    folders = ctx.snapshot.environment.get("PYTHONPATH", "").split(separator)
+    return any(_is_within(ctx, module, folder) for folder in folders if folder)
+
+
+def _is_within(ctx: CheckContext, module: str, folder: str) -> bool:
+    kind = PureWindowsPath if ctx.snapshot.host.os.value == "windows" else PurePosixPath
+    return kind(module).is_relative_to(folder)
 
 
 @check("WHL513", Cause.MIXED_PIP_CONDA, requires=("ENV401", "WHL502"))

@@ -236,7 +236,7 @@ def _of_other_major(
 
 def _has_own_major(ctx: CheckContext, wrong: Sequence[Library]) -> bool:
     """Whether libraries of CuPy's CUDA major are installed as well."""
-    major, packages = installed_cuda_major(ctx), ctx.snapshot.target.packages
+    major, packages = installed_cuda_major(ctx.snapshot.target), ctx.snapshot.target.packages
     majors = {cuda_major_of_wheel(name, release) for name, release in packages.items()}
     majors |= {kit.toolkit.value.major for kit in ctx.snapshot.toolkits if kit.toolkit.value}
     return major in majors or any(library.path not in (None, library.finder_path) for library in wrong)
@@ -246,7 +246,7 @@ def _only_other_major(ctx: CheckContext) -> str:
     """``cupy-cuda12x needs CUDA 12; only 13.0 is installed``."""
     releases = dict.fromkeys(".".join(entry.value.split(".")[:2]) for entry in _nvrtcs(ctx))
     found = f"only {' and '.join(releases)} is installed" if releases else "only another major is installed"
-    return f"{ctx.snapshot.target.cupy[0].distribution} needs CUDA {installed_cuda_major(ctx)}; {found}"
+    return f"{ctx.snapshot.target.cupy[0].distribution} needs CUDA {installed_cuda_major(ctx.snapshot.target)}; {found}"
 
 
 def _with_files(wrong: Sequence[Library]) -> str:
@@ -259,7 +259,7 @@ def _with_files(wrong: Sequence[Library]) -> str:
 
 def _loaded_nvrtc(ctx: CheckContext) -> Outcome:
     """An NVRTC of another major than CuPy's, reported by cupy.show_config() without its file."""
-    major = installed_cuda_major(ctx)
+    major = installed_cuda_major(ctx.snapshot.target)
     reported = [entry for entry in ctx.snapshot.target.libraries if entry.name == "nvrtc" and entry.release]
     wrong = [entry for entry in reported if major and (entry.release or "").split(".")[0] != str(major)]
     if not wrong:
@@ -277,7 +277,7 @@ def _predicted(ctx: CheckContext) -> Outcome:
 
     cuda-pathfinder tries the names of CUDA 13 before those of CUDA 12: shown with cupy-cuda12x 14 and both in wheels.
     """
-    target, major = ctx.snapshot.target, installed_cuda_major(ctx)
+    target, major = ctx.snapshot.target, installed_cuda_major(ctx.snapshot.target)
     nvrtcs = {name: cuda_major_of_wheel(name, of) for name, of in target.packages.items() if _NVRTC.fullmatch(name)}
     newer = {name: target.packages[name] for name, of in nvrtcs.items() if (major, of) == _OLD_AND_NEW_NAMES}
     if not newer or target.libraries or not uses_pathfinder(target.cupy[0].release):
@@ -317,7 +317,7 @@ def library_missing(ctx: CheckContext) -> Outcome:
         return
     if not missing:
         return
-    major, others = installed_cuda_major(ctx), _cuda_of_other_major(ctx)
+    major, others = installed_cuda_major(ctx.snapshot.target), _cuda_of_other_major(ctx)
     evidence = tuple(_evidence(library) for library in needed) + others
     # Some names are the same in two majors (libcurand.so.10, libcusparse.so.12): NVRTC's is not.
     if others and major is not None and any(library.name == "nvrtc" for library in missing):
@@ -342,7 +342,7 @@ def _undetermined_reason(ctx: CheckContext, needed: Sequence[Library], missing: 
     snapshot, state = ctx.snapshot, ctx.snapshot.source("libraries")
     cupy, is_probed = snapshot.target.cupy, state.state is SourceState.ANSWERED
     if not is_probed and not snapshot.target.libraries:
-        why, major = "the target's libraries were not probed", installed_cuda_major(ctx)
+        why, major = "the target's libraries were not probed", installed_cuda_major(ctx.snapshot.target)
         if cupy and "target.cupy" in snapshot.assumed:
             why = f"{cupy[0].distribution} is assumed, so the libraries that it loads were not probed"
             why += f"; --assume toolkit={major}.0 assumes a toolkit that has them" if major else ""
@@ -361,7 +361,7 @@ def _undetermined_reason(ctx: CheckContext, needed: Sequence[Library], missing: 
 
 def _cuda_of_other_major(ctx: CheckContext) -> tuple[Evidence, ...]:
     """Toolkits, NVRTC wheels and frameworks of another CUDA major than CuPy's."""
-    major = installed_cuda_major(ctx)
+    major = installed_cuda_major(ctx.snapshot.target)
     toolkits = tuple(
         Evidence("a toolkit", f"CUDA {kit.toolkit.value} in {kit.path}", kit.found_via)
         for kit in ctx.snapshot.toolkits
@@ -377,7 +377,7 @@ def _cuda_of_other_major(ctx: CheckContext) -> tuple[Evidence, ...]:
 
 def _pathfinder_missing(ctx: CheckContext) -> bool:
     """Whether CuPy would find its CUDA wheels by a cuda.pathfinder that is missing; other checks report that."""
-    target, major = ctx.snapshot.target, installed_cuda_major(ctx)
+    target, major = ctx.snapshot.target, installed_cuda_major(ctx.snapshot.target)
     needs_it = any("cuda-pathfinder" in text for text in target.cupy[0].requires)
     is_missing = "cuda-pathfinder" not in target.packages or target.pathfinder_hidden_by.known
     wheels = (cuda_major_of_wheel(name, release) for name, release in target.packages.items() if _NVRTC.fullmatch(name))
@@ -403,7 +403,7 @@ def _library_fixes(ctx: CheckContext, *, reinstall: bool = False, is_alternative
     installed = installed_cupy(ctx)
     is_windows = ctx.snapshot.host.os.value == "windows"
     path = "set CUDA_PATH to it" if is_windows else "add its lib64 folder to the loader's path"
-    major = installed_cuda_major(ctx)
+    major = installed_cuda_major(ctx.snapshot.target)
     rest = f"nstall a CUDA {f'{major} ' if major else ''}toolkit, and {path}."
     toolkit = Fix(f"Or i{rest}")
     wheel = ctx.resolution.wheel
@@ -421,7 +421,7 @@ def _library_fixes(ctx: CheckContext, *, reinstall: bool = False, is_alternative
 
 def _nvrtcs(ctx: CheckContext) -> tuple[Evidence, ...]:
     """NVRTC distributions of another CUDA major: they represent the CUDA wheels of that major."""
-    cupy_major = installed_cuda_major(ctx)
+    cupy_major = installed_cuda_major(ctx.snapshot.target)
     packages = ctx.snapshot.target.packages.items()
     return packages_as_evidence(
         {n: r for n, r in packages if _NVRTC.fullmatch(n) and cuda_major_of_wheel(n, r) not in (None, cupy_major)}
@@ -436,7 +436,7 @@ def _wheels_as_evidence(ctx: CheckContext) -> tuple[Evidence, ...]:
 
 def _frameworks(ctx: CheckContext) -> tuple[Evidence, ...]:
     """Frameworks that depend on CUDA libraries, without those that the matrix knows to use CuPy's major."""
-    major = installed_cuda_major(ctx)
+    major = installed_cuda_major(ctx.snapshot.target)
     same = {entry.distribution for entry in ctx.needs.brings if not entry.is_library and entry.cuda_major == major}
     return tuple(
         entry for entry in cuda_frameworks(ctx.snapshot) if entry.fact.removeprefix("target.packages.") not in same
@@ -445,10 +445,8 @@ def _frameworks(ctx: CheckContext) -> tuple[Evidence, ...]:
 
 def _other_major_fixes(ctx: CheckContext) -> tuple[Fix, ...]:
     """Removes the wheels, or, if a framework needs them, changes CuPy's line or separates the two."""
-    needed, names = (
-        tuple(entry.fact.removeprefix("target.packages.") for entry in _frameworks(ctx)),
-        _wheels_of_other_major(ctx),
-    )
+    needed = tuple(entry.fact.removeprefix("target.packages.") for entry in _frameworks(ctx))
+    names = _wheels_of_other_major(ctx)
     if needed:
         return _framework_fixes(ctx, needed, names)
     if not names:
@@ -475,7 +473,7 @@ def _framework_fixes(ctx: CheckContext, needed: tuple[str, ...], names: tuple[st
 
 def _wheels_of_other_major(ctx: CheckContext) -> tuple[str, ...]:
     """All CUDA wheels of the other major: one that stays is still loaded first."""
-    cupy_major, packages = installed_cuda_major(ctx), ctx.snapshot.target.packages
+    cupy_major, packages = installed_cuda_major(ctx.snapshot.target), ctx.snapshot.target.packages
     majors = {name: major for name, release in packages.items() if (major := cuda_major_of_wheel(name, release))}
     of_nvrtc = {majors[name] for name in majors if _NVRTC.fullmatch(name)} - {cupy_major}
     others = of_nvrtc or {*majors.values()} - {cupy_major}
@@ -523,12 +521,10 @@ def incompatible_library(ctx: CheckContext) -> Outcome:
 
 def _provider(ctx: CheckContext, refusal: _Refusal) -> Library | None:
     """The library that lacks the symbol, by its soname or by the symbol's prefix, if known."""
-    for entry in ctx.snapshot.target.libraries:
-        if entry.path and (
-            entry.soname == refusal.by if refusal.by else entry.name == _library_of_symbol(refusal.symbol)
-        ):
-            return entry
-    return None
+    found = (entry for entry in ctx.snapshot.target.libraries if entry.path)
+    if refusal.by:
+        return next((entry for entry in found if entry.soname == refusal.by), None)
+    return next((entry for entry in found if entry.name == _library_of_symbol(refusal.symbol)), None)
 
 
 def _is_of_wheel(library: Library | None) -> bool:
@@ -539,7 +535,7 @@ def _same_release(ctx: CheckContext, refusal: _Refusal, provider: Library | None
     first = without_folder_of_fixes(ctx.snapshot, (provider and provider.path) or "") or (
         Fix("Let the loader find the libraries of one CUDA release first; LD_LIBRARY_PATH decides if it is set."),
     )
-    release, major = _RELEASE.search(refusal.symbol), installed_cuda_major(ctx)
+    release, major = _RELEASE.search(refusal.symbol), installed_cuda_major(ctx.snapshot.target)
     if provider is None or not _is_of_wheel(provider) or major is None or release is None:
         return first
     wheel = cuda_wheel(provider.name.lower(), major)
@@ -593,7 +589,7 @@ def builtins(ctx: CheckContext) -> Outcome:
 def _nvrtc_fixes(ctx: CheckContext, nvrtc: Library) -> tuple[Fix, ...]:
     packages = ctx.snapshot.target.packages
     wheels = [name for name in packages if _NVRTC.fullmatch(name)]
-    if wheels and "/site-packages/" in (nvrtc.path or ""):
+    if wheels and _is_of_wheel(nvrtc):
         requirements = [f"{name}=={packages[name]}" for name in wheels]
         text, options = "Reinstall NVRTC.", ("--force-reinstall", "--no-deps")
         return (pip_fix(ctx.snapshot, text, "install", *options, *requirements),)
@@ -620,7 +616,7 @@ def headers_missing(ctx: CheckContext) -> Outcome:
     if any(_BUNDLED in folder and not _INCOMPLETE.search(folder) for folder in folders):
         return
     # A toolkit with headers, of CuPy's major, to which no variable points.
-    major = installed_cuda_major(ctx)
+    major = installed_cuda_major(ctx.snapshot.target)
     kits = (kit for kit in ctx.needs.toolkits if kit.has_headers and not _variables(ctx))
     unnamed = next((kit for kit in kits if kit.toolkit.value and kit.toolkit.value.major == major), None)
     title = f"CuPy finds no CUDA headers to compile its kernels: {_without_headers(ctx, folders)}"
@@ -635,7 +631,7 @@ def headers_missing(ctx: CheckContext) -> Outcome:
 
 def _without_headers(ctx: CheckContext, folders: Sequence[str]) -> str:
     """Why no headers are found: their wheel is missing, or the folders lack them."""
-    major = installed_cuda_major(ctx)
+    major = installed_cuda_major(ctx.snapshot.target)
     wheel = cuda_wheel("cuda-runtime", major) if major else None
     if not folders and wheel and wheel not in ctx.snapshot.target.packages:
         return f"{wheel} is not installed"
@@ -643,7 +639,7 @@ def _without_headers(ctx: CheckContext, folders: Sequence[str]) -> str:
 
 
 def _headers_fix(ctx: CheckContext) -> Fix:
-    major = installed_cuda_major(ctx)
+    major = installed_cuda_major(ctx.snapshot.target)
     nvrtc = _library(ctx, "nvrtc")
     if major is None or nvrtc is None or nvrtc.release is None:
         return Fix("Install the headers of the CUDA runtime, of NVRTC's release, or a whole CUDA toolkit.")
@@ -861,9 +857,8 @@ _RUNTIME = pattern(r"(GLIBCXX|CXXABI)_[\d.]+")
 _REFUSALS = ("not found (required by", "cannot open shared object", "undefined symbol")  # the loader's messages
 _WINDOWS_ERRORS = ("DLL load failed", "Could not find module")  # of Python, and of its ctypes
 _TOOLKIT_FOLDERS = ("bin", "lib", "lib64", "include")
-# Distributions of an optional library that only CuPy uses; other packages depend on NCCL for themselves.
-_OPTIONAL_WHEELS = {"cutensor": pattern(r"cutensor(-cu\d\d)?")}
-_ACCELERATORS = {"cutensor": "cutensor"}  # names in CUPY_ACCELERATORS that need a library
+# The optional library that only CuPy uses, also its name in CUPY_ACCELERATORS; others depend on NCCL for themselves.
+_CUTENSOR, _CUTENSOR_WHEEL = "cutensor", pattern(r"cutensor(-cu\d\d)?")
 
 
 @check(
@@ -927,7 +922,7 @@ def _missing_dll(ctx: CheckContext, reason: str) -> Outcome:
     With a toolkit it is undetermined: CuPy adds its folder to the search path, the probe does not.
     """
     snapshot = ctx.snapshot
-    major = installed_cuda_major(ctx)
+    major = installed_cuda_major(ctx.snapshot.target)
     if (
         not any(error in reason for error in _WINDOWS_ERRORS)
         or snapshot.toolkits
@@ -961,7 +956,7 @@ def path_to_nowhere(ctx: CheckContext) -> Outcome:
             f"{name} is set to a folder that does not exist: {snapshot.environment.get(name, '')}",
             (Evidence(f"environment.{name}", snapshot.environment.get(name, ""), "the environment"),)
             + evidence_of(snapshot, "target.cuda_path"),
-            _toolkit_fixes(ctx, name, installed_cuda_major(ctx)),
+            _toolkit_fixes(ctx, name, installed_cuda_major(ctx.snapshot.target)),
             Severity.WARNING,
         )
     yield from _other_major_toolkit(ctx)
@@ -1002,7 +997,7 @@ def _toolkit_fixes(ctx: CheckContext, name: str, major: int | None) -> tuple[Fix
 def _other_major_toolkit(ctx: CheckContext) -> Outcome:
     snapshot = ctx.snapshot
     line = snapshot.target.cupy[0].distribution if snapshot.target.cupy else ""
-    major = installed_cuda_major(ctx)
+    major = installed_cuda_major(ctx.snapshot.target)
     for kit in snapshot.toolkits:
         release = kit.toolkit.value
         if kit.found_via != "CUDA_PATH" or release is None or major in (None, release.major):
@@ -1027,28 +1022,26 @@ def optional_library(ctx: CheckContext) -> Outcome:
     What to do: install the library for the CUDA major of CuPy's wheel line.
     """
     snapshot = ctx.snapshot
-    accelerators = {name.strip() for name in snapshot.environment.get("CUPY_ACCELERATORS", "").split(",")}
-    optional = {entry.name: entry for entry in snapshot.target.libraries if entry.optional}
-    # Whether CuPy's own code could look for optional libraries at all.
-    is_probed = bool(optional) or snapshot.target.cuda_path.known or bool(snapshot.target.libraries)
-    for name, wheel in _OPTIONAL_WHEELS.items():
-        requested = [value for value, library in _ACCELERATORS.items() if library == name and value in accelerators]
-        wheels = {p: r for p, r in snapshot.target.packages.items() if wheel.fullmatch(p)}
-        if (name in optional and optional[name].path is not None) or not (requested or wheels) or not is_probed:
-            continue
-        if name not in optional and not requested:
-            continue  # this CuPy does not use it
-        library = optional.get(name)
-        sources = [f"CUPY_ACCELERATORS={','.join(requested)}"] if requested else []
-        sources += [f"{package} {release}" for package, release in wheels.items()]
-        found = Evidence(library.soname if library else name, (library and library.error) or "not found", "the loader")
-        yield Symptom(
-            f"{name} is requested by {' and '.join(sources)}, but CuPy does not find it",
-            (found, *packages_as_evidence(wheels))
-            + tuple(Evidence("environment.CUPY_ACCELERATORS", value, "the environment") for value in requested),
-            (Fix(f"Install the {name} of the CUDA major of CuPy's wheel line, or do not request it."),),
-            Severity.WARNING,
-        )
+    accelerators = [name.strip() for name in snapshot.environment.get("CUPY_ACCELERATORS", "").split(",")]
+    is_requested = _CUTENSOR in accelerators
+    libraries = snapshot.target.libraries
+    library = next((entry for entry in libraries if entry.optional and entry.name == _CUTENSOR), None)
+    wheels = {p: r for p, r in snapshot.target.packages.items() if _CUTENSOR_WHEEL.fullmatch(p)}
+    # Without any library or folder, CuPy's own code could not look for optional libraries at all.
+    if not (libraries or snapshot.target.cuda_path.known) or not (is_requested or wheels):
+        return
+    if (library is None and not is_requested) or (library is not None and library.path is not None):
+        return  # this CuPy does not use it, or finds it
+    sources = [f"CUPY_ACCELERATORS={_CUTENSOR}"] if is_requested else []
+    sources += [f"{package} {release}" for package, release in wheels.items()]
+    variable = (Evidence("environment.CUPY_ACCELERATORS", _CUTENSOR, "the environment"),) if is_requested else ()
+    found = Evidence(library.soname if library else _CUTENSOR, (library and library.error) or "not found", "the loader")
+    yield Symptom(
+        f"{_CUTENSOR} is requested by {' and '.join(sources)}, but CuPy does not find it",
+        (found, *packages_as_evidence(wheels), *variable),
+        (Fix(f"Install the {_CUTENSOR} of the CUDA major of CuPy's wheel line, or do not request it."),),
+        Severity.WARNING,
+    )
 
 
 # A missing CUDA library with which CuPy's own modules are linked: why, and the fixes. Wheels up to CuPy 12, and builds

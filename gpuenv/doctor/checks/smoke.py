@@ -39,8 +39,6 @@ _CAUSES = {
     Trouble.MEMORY_HELD_BY_OTHERS: Cause.GPU_BUSY,
     Trouble.WRONG_DEVICE: Cause.SOURCES_DISAGREE,
 }
-# A broken GPU explains every other failure on it, in this order.
-_EXPLAINING = (Cause.GPU_HARDWARE_FAULT,)
 
 
 @check("SMK901", Cause.CUDA_INITIALIZATION_FAILED, follows=_NOT_STARTED)
@@ -78,7 +76,9 @@ def nothing_was_proven(ctx: CheckContext) -> Outcome:
     yield NotKnown(where + next(iter(reasons), "there was no test to run"))
 
 
-@check("SMK902", Cause.GPU_TEST_FAILED, *dict.fromkeys((*_CAUSES.values(), *_EXPLAINING)), follows=_NOT_STARTED)
+@check(
+    "SMK902", Cause.GPU_TEST_FAILED, *dict.fromkeys((*_CAUSES.values(), Cause.GPU_HARDWARE_FAULT)), follows=_NOT_STARTED
+)
 def a_test_failed(ctx: CheckContext) -> Outcome:
     """A GPU test failed.
 
@@ -218,14 +218,13 @@ def _burn_in_reasons(test: TestResult) -> tuple[tuple[str, ...], tuple[Evidence,
 
 
 def _by_cause(tests: Sequence[TestResult]) -> dict[Cause, list[TestResult]]:
-    """Tests by cause, the broken GPU first: it may explain the others."""
-    explaining = {(test.gpu, test.cause) for test in tests if test.cause in _EXPLAINING}
+    """Tests by cause, the broken GPU first: it explains every other failure on it."""
+    broken = {test.gpu for test in tests if test.cause is Cause.GPU_HARDWARE_FAULT}
     found: dict[Cause, list[TestResult]] = {}
     for test in tests:
-        explanation = next((cause for gpu, cause in explaining if gpu == test.gpu and cause), None)
-        cause = explanation or test.cause or _CAUSES.get(test.trouble or Trouble.ERROR, Cause.GPU_TEST_FAILED)
-        found.setdefault(cause, []).append(test)
-    return dict(sorted(found.items(), key=lambda entry: entry[0] not in _EXPLAINING))
+        cause = test.cause or _CAUSES.get(test.trouble or Trouble.ERROR, Cause.GPU_TEST_FAILED)
+        found.setdefault(Cause.GPU_HARDWARE_FAULT if test.gpu in broken else cause, []).append(test)
+    return dict(sorted(found.items(), key=lambda entry: entry[0] is not Cause.GPU_HARDWARE_FAULT))
 
 
 def _listed(snapshot: Snapshot, uuids: Iterable[str | None]) -> str:

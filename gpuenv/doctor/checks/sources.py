@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any
 
 from gpuenv.doctor.driver_libraries import library_path
 from gpuenv.doctor.evidence import evidence_of, hardware_event_evidence
@@ -17,8 +17,6 @@ from gpuenv.model.nvidia import Nvml
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Snapshot, SourceState
 from gpuenv.model.strings import pattern
-
-T = TypeVar("T")
 
 # pciutils, lspci(8): -d VENDOR:DEVICE; 10de is NVIDIA.
 _SHOW_GPUS = Fix("See whether this machine has an NVIDIA GPU.", ("lspci", "-d", "10de:"))
@@ -108,6 +106,7 @@ def only_nvidia_smi_answers(ctx: CheckContext) -> Outcome:
         return
     if module_loaded(snapshot) or driver_nodes(snapshot) or not (snapshot.gpus or snapshot.driver.version.known):
         return
+    install, *others = driver_fixes(ctx)
     yield Symptom(
         "Only nvidia-smi reports an NVIDIA GPU; the driver's libraries and kernel module are not installed",
         evidence_of(snapshot, "driver.version", "nvidia-smi", "nvml", "libcuda"),
@@ -117,11 +116,8 @@ def only_nvidia_smi_answers(ctx: CheckContext) -> Outcome:
                 ("which", "-a", "nvidia-smi"),
             ),
             _SHOW_GPUS,
-            *(
-                fix._replace(text=f"If it shows one: {fix.text[0].lower()}{fix.text[1:]}")
-                for fix in driver_fixes(ctx)[:1]
-            ),
-            *driver_fixes(ctx)[1:],
+            install._replace(text=f"If it shows one: {install.text[0].lower()}{install.text[1:]}"),
+            *others,
         ),
     )
 
@@ -148,7 +144,7 @@ def sources_disagree(ctx: CheckContext) -> Outcome:
         yield from _disagreement(snapshot, f"gpus[{number}].compute_capability", gpu.compute_capability)
 
 
-def _disagreement(snapshot: Snapshot, path: str, reading: Reading[T]) -> Outcome:
+def _disagreement(snapshot: Snapshot, path: str, reading: Reading[Any]) -> Outcome:
     # The kernel lists every GPU of the host, even to a container or a job that has only some of them.
     dissent = [answer for answer in reading.dissent if not answer.source.startswith("/proc/driver/nvidia/gpus")]
     if not dissent:

@@ -7,7 +7,7 @@ from gpuenv.doctor.fixes.packages import DEFAULT_PYTHON, new_environment_fixes
 from gpuenv.doctor.installed_cupy import older_than_the_matrix
 from gpuenv.doctor.predicates import is_container_without_gpu
 from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check
-from gpuenv.matrix.products import branch_of, branches_for
+from gpuenv.matrix.products import branch_of, generation_for
 from gpuenv.matrix.resolve import changes_text
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -164,14 +164,13 @@ def _changes(resolution: Resolution, cause: Cause) -> tuple[Fix, ...]:
 def _cause_of(ctx: CheckContext, constraints: set[ConstraintName]) -> Cause | None:
     """The cause behind the constraints that reject the nearest release."""
     covered = min(row.branch for row in ctx.matrix.driver_branches)
-    last = [row.last for gpu in ctx.needs.gpus if (row := branches_for(gpu.compute_capability, ctx.matrix))]
-    if not _is_not_a_wheel(ctx) and any(branch is not None and branch < covered for branch in last):
+    ranges = [generation_for(gpu.compute_capability, ctx.matrix) for gpu in ctx.needs.gpus]
+    last = [row.last_branch for row in ranges if row and row.last_branch is not None]
+    if not _is_not_a_wheel(ctx) and any(branch < covered for branch in last):
         return Cause.GPU_TOO_OLD_FOR_ANY_DRIVER  # its last branch is older than any that a CuPy runs on
     driver = ctx.needs.driver
     if ConstraintName.DRIVER_SUPPORTS_GPU in constraints and driver is not None:
-        branch = branch_of(driver, ctx.matrix)
-        ranges = [branches_for(gpu.compute_capability, ctx.matrix) for gpu in ctx.needs.gpus]
-        old = any(row and row.last is not None and branch > row.last for row in ranges)
+        old = any(branch_of(driver, ctx.matrix) > branch for branch in last)
         return Cause.GPU_REMOVED_FROM_DRIVER if old else Cause.GPU_TOO_NEW_FOR_DRIVER
     if ConstraintName.NVRTC_COMPILES_FOR_GPU in constraints:
         oldest = min(capability for row in ctx.matrix.cuda_minors for capability in row.capabilities)

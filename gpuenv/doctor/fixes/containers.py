@@ -45,11 +45,11 @@ def cannot_share_gpus(snapshot: Snapshot) -> bool:
     return support.docker.known and support.has_toolkit.value is False and not (by_cdi or by_runtime)
 
 
-def gpu_access_fixes(snapshot: Snapshot, *, tegra: bool) -> tuple[Fix, ...]:
+def gpu_access_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
     """How to start this kind of container with a GPU."""
     kind = _kind(snapshot)
     if in_docker_desktop(snapshot):
-        return (*_DOCKER_DESKTOP, *_start(kind, tegra=False))
+        return (*_DOCKER_DESKTOP, *_start(kind))
     if kind is Container.KUBERNETES:
         return _pod_fixes(snapshot)
     if is_system_container(snapshot):
@@ -64,7 +64,7 @@ def gpu_access_fixes(snapshot: Snapshot, *, tegra: bool) -> tuple[Fix, ...]:
     if kind not in (Container.DOCKER, Container.PODMAN):
         return _start(kind)
     gvisor = (_GVISOR,) if snapshot.host.sandbox.value == "gvisor" else ()
-    return (*_start(kind, tegra=tegra), *gvisor, *container_toolkit_fixes(snapshot))
+    return (*_start(kind, tegra=is_tegra(snapshot)), *gvisor, *container_toolkit_fixes(snapshot))
 
 
 def remove_from_image_fixes(snapshot: Snapshot, paths: tuple[str, ...]) -> tuple[Fix, ...]:
@@ -132,32 +132,8 @@ def lost_gpu_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
     NVIDIA Container Toolkit, Troubleshooting, Containers losing access to GPUs: systemctl daemon-reload on the host
     rewrites the rules of every container, and those of the nodes are kept only if the engine knows the nodes.
     """
-    kind = _kind(snapshot)
-    why = "systemctl daemon-reload on the host, as after an update of packages, takes the nodes away again"
-    if kind is Container.DOCKER:
-        devices = tuple(word for node in driver_nodes(snapshot) for word in ("--device", node))
-        return (
-            Fix("On the host: restart the container.", ("docker", "restart", "CONTAINER")),
-            Fix(
-                f"To prevent it, start it with every node by name: {why}.",
-                ("docker", "run", "--gpus", "all", *devices, "IMAGE"),
-            ),
-            Fix("Or use CDI.", ("docker", "run", "--device", "nvidia.com/gpu=all", "IMAGE")),
-        )
-    if kind is Container.PODMAN:
-        return (
-            Fix("On the host: restart the container.", ("podman", "restart", "CONTAINER")),
-            Fix(f"To prevent it, use CDI: {why}.", ("podman", "run", "--device", "nvidia.com/gpu=all", "IMAGE")),
-        )
-    if kind is Container.KUBERNETES:
-        return (
-            Fix("Delete the pod, and let its controller start it again."),
-            Fix(f"To prevent it, let the node's runtime use CDI: {why}."),
-        )
-    return (
-        Fix("Restart the container."),
-        Fix(f"To prevent it, name the device nodes when it is started, or use CDI: {why}."),
-    )
+    devices = " ".join(f"--device {node}" for node in driver_nodes(snapshot))
+    return steps_of("lost-gpu", (_kind(snapshot).value,), devices=devices)
 
 
 def compute_capability_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:

@@ -204,11 +204,7 @@ def driver_package_fixes(
 ) -> tuple[Fix, ...]:
     """How to install a driver that meets a requirement: the distribution's packages, else NVIDIA's repository.
 
-    Args:
-        snapshot: the machine.
-        needed: what the GPUs need.
-        exact: whether the distribution's own choice of a branch may be wrong.
-        lead: the beginning of the first sentence.
+    ``exact``: whether the distribution's own choice of a branch may be wrong; ``lead`` begins the first sentence.
     """
     kind = f", {needed.text}" if needed != _ANY_DRIVER else ""
     if is_contained(snapshot):
@@ -274,7 +270,7 @@ def _chooses_wrongly(ctx: CheckContext) -> bool:
     if needed.last is None:
         return False
     gpus = [gpu for part in gpus_to_drive(ctx) for gpu in part]
-    is_mixed = len({requirement_of((gpu,), ctx.snapshot, ctx.matrix) for gpu in gpus}) > 1
+    is_mixed = len({requirement_of((gpu,), ctx) for gpu in gpus}) > 1
     return family(ctx.snapshot) != "ubuntu" or is_mixed
 
 

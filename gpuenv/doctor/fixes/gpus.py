@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gpuenv.model.finding import Fix
-from gpuenv.model.gpus import accessible_gpus
 from gpuenv.model.nvidia import pci_key
 from gpuenv.model.snapshot import Gpu, Snapshot
 from gpuenv.model.strings import pattern
@@ -34,17 +33,6 @@ def smi_selector(gpu: Gpu) -> str | None:
     if address is not None:
         return address
     return None if gpu.index.value is None else str(gpu.index.value)
-
-
-def visibility_variables(gpus: Iterable[Gpu], every: Sequence[Gpu]) -> tuple[str, ...]:
-    """Variables, ``NAME=VALUE``, that show programs only ``gpus`` of ``every``; empty if these have no index.
-
-    NVML's index follows the bus, CUDA's own numbers do not: by default, the fastest GPU comes first (CUDA Programming
-    Guide, CUDA Environment Variables, CUDA_DEVICE_ORDER). CUDA does not count GPUs that this process may not open.
-    """
-    counted = sorted(gpu.index.value for gpu in accessible_gpus(every) if gpu.index.value is not None)
-    numbers = [str(counted.index(gpu.index.value)) for gpu in gpus if gpu.index.value in counted]
-    return ("CUDA_DEVICE_ORDER=PCI_BUS_ID", f"CUDA_VISIBLE_DEVICES={','.join(numbers)}") if numbers else ()
 
 
 def reset_fixes(text: str, selectors: Iterable[str | None]) -> tuple[Fix, ...]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
@@ -18,7 +17,7 @@ from gpuenv.matrix.alternatives import conda_candidates, conda_choice
 from gpuenv.matrix.resolve import changes_text, judge
 from gpuenv.model.cupy import conda_record, is_cupy
 from gpuenv.model.finding import Fix
-from gpuenv.model.resolution import Candidate, CandidateKind, CondaChoice, Reachable
+from gpuenv.model.resolution import Candidate, CandidateKind, Change, Reachable
 from gpuenv.model.snapshot import CupyInstallation, PackageLocation, Snapshot, SourceState, Target
 
 
@@ -275,51 +274,26 @@ def exclude_numpy_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
 
 
 _MOVED_BY_CONDA = frozenset({"target.numpy"})  # conda changes it in the same command
-
-_NEW_ENVIRONMENT_FACTS = frozenset({*_MOVED_BY_CONDA, "target.python"})  # a new environment may differ in these
-
 DEFAULT_PYTHON = "3.12"
 _NEW_ENVIRONMENT = "cupy-env"
 
 
-class _ReachableBuild(NamedTuple):
-    """A build that would fit, and the changes that it needs."""
-
-    choice: CondaChoice
-    reachable: Reachable
-
-    @property
-    def facts(self) -> frozenset[str]:
-        """The facts that must change."""
-        return frozenset(change.fact for change in self.reachable.changes)
-
-    @property
-    def order(self) -> tuple[int, int]:
-        """Changes by one command first, then those of a new environment, then those of the machine."""
-        return 0 if self.facts <= _MOVED_BY_CONDA else 1, sum(1 for fact in self.facts if not _is_new(fact))
-
-    @property
-    def fits_new_environment(self) -> bool:
-        """Whether a new environment is enough."""
-        return all(map(_is_new, self.facts))
-
-
 def _is_new(fact: str) -> bool:
     """Whether a new environment differs in it: its Python and NumPy, and no conflicting packages."""
-    return fact in _NEW_ENVIRONMENT_FACTS or fact.startswith("target.packages.")
+    return fact in ("target.python", "target.numpy") or fact.startswith("target.packages.")
+
+
+def _effort(changes: Iterable[Change]) -> tuple[bool, int]:
+    """Changes by one command first, then those of a new environment, then those of the machine."""
+    facts = {change.fact for change in changes}
+    return not facts <= _MOVED_BY_CONDA, sum(not _is_new(fact) for fact in facts)
 
 
 def _conda_change_fixes(ctx: CheckContext, text: str) -> tuple[Fix, ...]:
     """What conda can do if no build fits the environment as it is."""
-    judged = [(wheel, judge(wheel, ctx.needs, ctx.matrix).changes) for wheel in conda_candidates(ctx.matrix)]
-    any_numpy = replace(ctx.needs, numpy=None)
-    found = (
-        _ReachableBuild(conda_choice(wheel, (), any_numpy, ctx.matrix), Reachable(wheel.candidate, changes))
-        for wheel, changes in judged
-        if changes
-    )
-    builds = sorted(found, key=lambda build: build.order)
-    if not builds:
+    judged = ((wheel, judge(wheel, ctx.needs, ctx.matrix).changes) for wheel in conda_candidates(ctx.matrix))
+    reachable = [(wheel, changes) for wheel, changes in judged if changes]
+    if not reachable:
         why = next((entry for entry in ctx.resolution.rejected if entry.candidate.kind is CandidateKind.CONDA), None)
         because = f": it needs {why.needed}, found {why.found}" if why else ""
         return (
@@ -328,21 +302,20 @@ def _conda_change_fixes(ctx: CheckContext, text: str) -> tuple[Fix, ...]:
                 ("conda", "search", "--channel=conda-forge", "cupy"),
             ),
         )
-    build = builds[0]
-    specs, channel = build.choice.specs, f"--channel={build.choice.channel}"
-    if build.facts <= _MOVED_BY_CONDA:
-        moved = tuple(f"{change.fact.removeprefix('target.')}{change.needed}" for change in build.reachable.changes)
+    wheel, changes = min(reachable, key=lambda entry: _effort(entry[1]))
+    build = conda_choice(wheel, (), replace(ctx.needs, numpy=None), ctx.matrix)
+    specs, channel = build.specs, f"--channel={build.channel}"
+    needs_another, of_machine = _effort(changes)
+    if not needs_another:
+        moved = tuple(f"{change.fact.removeprefix('target.')}{change.needed}" for change in changes)
         text = f"{text}, with what it needs (mamba takes the same arguments): {' '.join((*specs, *moved))}"
         prefix = conda_prefix_option(ctx.snapshot.target)
         return (Fix(text, ("conda", "install", *prefix, channel, *specs, *moved), safe=True),)
-    if build.fits_new_environment:
-        pythons = next((c.needed for c in build.reachable.changes if c.fact == "target.python"), DEFAULT_PYTHON)
+    if not of_machine:
+        pythons = next((change.needed for change in changes if change.fact == "target.python"), DEFAULT_PYTHON)
         minors = [minor for minor in pythons.split(", ") if not minor.endswith("t")]  # not the free-threaded builds
         packages = (f"python={DEFAULT_PYTHON if DEFAULT_PYTHON in minors else minors[-1]}", *specs)
         text = f"{text}, in a new environment (mamba takes the same arguments): {' '.join(packages)}"
         return (Fix(text, ("conda", "create", f"--name={_NEW_ENVIRONMENT}", channel, *packages)),)
-    return (
-        Fix(
-            f"With {changes_text(build.reachable)}, conda's build fits: {' '.join(specs)} from {build.choice.channel}."
-        ),
-    )
+    with_changes = changes_text(Reachable(wheel.candidate, changes))
+    return (Fix(f"With {with_changes}, conda's build fits: {' '.join(specs)} from {build.channel}."),)

@@ -6,7 +6,6 @@ import re
 import shlex
 from collections.abc import Callable, Iterable
 
-from gpuenv.doctor.fixes.gpus import visibility_variables
 from gpuenv.doctor.fixes.table import steps_of
 from gpuenv.model.causes import OWN_FOLDER, SHELL_FILES
 from gpuenv.model.finding import Fix
@@ -112,10 +111,17 @@ def path_with_folder(snapshot: Snapshot, folder: str) -> str:
 
 
 def select_fixes(snapshot: Snapshot, gpus: Iterable[Gpu], text: str) -> tuple[Fix, ...]:
-    """A line for the user's shell that shows programs only these GPUs; empty if their numbers are unknown."""
-    settings = [entry.split("=", 1) for entry in visibility_variables(gpus, snapshot.gpus)]
-    lines = "; ".join(_shell_line(snapshot, name, value) for name, value in settings)
-    return (Fix(text, shell_line=lines),) if lines else ()
+    """A line for the user's shell that shows programs only these GPUs; empty if their numbers are unknown.
+
+    NVML's index follows the bus, CUDA's own numbers do not: by default, the fastest GPU comes first (CUDA Programming
+    Guide, CUDA Environment Variables, CUDA_DEVICE_ORDER). CUDA does not count GPUs that this process may not open.
+    """
+    counted = sorted(gpu.index.value for gpu in accessible_gpus(snapshot.gpus) if gpu.index.value is not None)
+    numbers = [str(counted.index(gpu.index.value)) for gpu in gpus if gpu.index.value in counted]
+    if not numbers:
+        return ()
+    settings = (("CUDA_DEVICE_ORDER", "PCI_BUS_ID"), (_DEVICES, ",".join(numbers)))
+    return (Fix(text, shell_line="; ".join(_shell_line(snapshot, name, value) for name, value in settings)),)
 
 
 def scheduler_of(snapshot: Snapshot) -> str | None:

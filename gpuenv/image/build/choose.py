@@ -16,7 +16,7 @@ from gpuenv.matrix.alternatives import inside_container, python_of_ubuntu, refus
 from gpuenv.matrix.candidates import TEGRA, WheelCandidate, by_preference, serving_minors
 from gpuenv.matrix.constraints import CONSTRAINTS, Rejected, fits
 from gpuenv.matrix.needs import NeededGpu, Needs, cuda_of_branch
-from gpuenv.matrix.products import branches_for
+from gpuenv.matrix.products import generation_for
 from gpuenv.matrix.tables import CudaMinor, Flavour, Image, Matrix
 from gpuenv.model.cupy import has_own_headers
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, PythonVersion
@@ -328,9 +328,9 @@ def _minimum_driver(found: _Found, stated: Sequence[ComputeCapability], matrix: 
         own = [entry for entry in (*admitted, found.minor.linux) if entry is not None and entry >= floor]
         floor = min(own, default=floor)
     for entry in stated:
-        known = branches_for(entry, matrix)
-        if known is not None and known.first is not None:
-            floor = max(floor, first.get(known.first, _branch(known.first)))
+        known = generation_for(entry, matrix)
+        if known is not None and known.first_branch is not None:
+            floor = max(floor, first.get(known.first_branch, _branch(known.first_branch)))
     return floor
 
 

@@ -24,7 +24,7 @@ from gpuenv.image.inspect.nvidia_require import (
 from gpuenv.image.inspect.rule_context import HostGpu, RuleContext
 from gpuenv.image.rule_registry import OTHER_IMAGE, ImageSymptoms, image_evidence, rule
 from gpuenv.matrix.needs import Needs
-from gpuenv.matrix.products import branch_of, branches_for
+from gpuenv.matrix.products import branch_of, generation_for
 from gpuenv.matrix.tables import DriverBranch
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -87,13 +87,16 @@ def gpu_outside_driver(ctx: RuleContext) -> ImageSymptoms:
     """
     branch = branch_of(ctx.driver, ctx.matrix) if ctx.driver is not None else None
     for gpu in ctx.gpus:
-        driven = branches_for(gpu.compute_capability, ctx.matrix)
+        driven = generation_for(gpu.compute_capability, ctx.matrix)
         if branch is None or gpu.listed or driven is None or driven.wants(branch) is None:
             continue
-        newer = driven.first is not None and branch < driven.first
+        newer = driven.first_branch is not None and branch < driven.first_branch
         yield Symptom(
             f"Driver {ctx.driver} does not drive {gpu.label}: it needs {driven.wants(branch)}",
-            (Evidence("driver.version", str(ctx.driver), ""), Evidence("needed", gpu.label, driven.source)),
+            (
+                Evidence("driver.version", str(ctx.driver), ""),
+                Evidence("needed", gpu.label, ctx.matrix.cite(driven.source)),
+            ),
             (Fix(f"Install a driver of {driven.wants(branch)}."),),
             cause=Cause.GPU_TOO_NEW_FOR_DRIVER if newer else Cause.GPU_REMOVED_FROM_DRIVER,
         )
@@ -224,7 +227,7 @@ def runs_by_minor(cuda: CudaVersion, ctx: RuleContext) -> bool:
 
 def _supports_gpus(branch: int, ctx: RuleContext) -> bool:
     """Whether a driver branch supports every GPU of the machine, according to the matrix."""
-    ranges = [branches_for(gpu.compute_capability, ctx.matrix) for gpu in ctx.gpus]
+    ranges = [generation_for(gpu.compute_capability, ctx.matrix) for gpu in ctx.gpus]
     return not any(each.wants(branch) for each in ranges if each is not None)
 
 
