@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
+from packaging.version import Version
+
 from gpuenv.matrix.tables import Matrix, Release, RocmLine, WheelLine
 from gpuenv.refresh.companions import companion_measurement, merge_companions, newer_companions
 from gpuenv.refresh.minors import minor_measurement, new_minors, new_toolkits, nvrtc_ranges
-from gpuenv.refresh.new_lines import NewLine, new_line, next_names
-from gpuenv.refresh.package_index import Index, python_of
+from gpuenv.refresh.package_index import Index, NoReleaseError, python_of
 from gpuenv.refresh.releases import release_measurement
-from gpuenv.refresh.row_edits import Additions, Measurement, RefreshContext, measure_or_reuse
+from gpuenv.refresh.row_edits import Additions, Measurement, NewLine, RefreshContext, measure_or_reuse
 
 _WORKERS = 6  # parallel queries of the index
+_AHEAD = 2  # CUDA majors, and ROCm minors, after the newest known ones
 FLOOR = "11.3"  # the oldest CuPy that the matrix covers
 
 
@@ -182,3 +184,25 @@ def changed_yanks(index: Index, python: str, rows: _Rows) -> tuple[_Yanked, _Res
         (line.name, release.cupy) for line, release in rows if line.name not in answer and release.yanked is not None
     )
     return tuple(yanked), tuple(restored)
+
+
+def next_names(matrix: Matrix) -> Iterator[str]:
+    """Yields the names of the next lines for CUDA and ROCm."""
+    newest = max(line.cuda_major for line in matrix.wheel_lines)
+    for major in range(newest + 1, newest + 1 + _AHEAD):
+        yield f"cupy-cuda{major}x"
+    versions = [tuple(map(int, line.rocm.split(".")[:2])) for line in matrix.rocm_lines]
+    if versions:
+        major, minor = max(versions)
+        for ahead in range(1, _AHEAD + 1):
+            yield f"cupy-rocm-{major}-{minor + ahead}"
+        yield f"cupy-rocm-{major + 1}-0"
+
+
+def new_line(name: str, index: Index) -> NewLine | None:
+    """Returns a line with its releases, the newest first; None if the index does not have it."""
+    try:
+        releases = sorted(set(index.unknown(name, ">0", ())), key=Version, reverse=True)
+    except NoReleaseError:
+        return None
+    return NewLine(name, tuple(releases)) if releases else None

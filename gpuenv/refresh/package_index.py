@@ -55,8 +55,7 @@ class IndexFile:
     @property
     def python(self) -> str:
         """``cp312`` or ``cp314t``, as in the matrix; ``py3`` for any."""
-        tag = next(iter(sorted(map(str, parse_wheel_filename(self.name)[3]))))
-        interpreter, abi, _ = tag.split("-", 2)
+        interpreter, abi, _ = min(map(str, parse_wheel_filename(self.name)[3])).split("-", 2)
         return f"{interpreter}t" if abi == f"{interpreter}t" else interpreter
 
     @property
@@ -151,11 +150,7 @@ class UvIndex:
     uv: tuple[str, ...]
     environment: Mapping[str, str]
     scratch: Path
-
-    @property
-    def name(self) -> str:
-        """The installer."""
-        return "uv"
+    name = "uv"
 
     def unknown(self, name: str, wanted: str, known: Iterable[str]) -> Iterator[str]:
         """Yields unknown releases in a range for an old and then for a new Python, each the newest first.
@@ -315,11 +310,7 @@ class PipIndex:
     pip: tuple[str, ...]
     environment: Mapping[str, str]
     scratch: Path
-
-    @property
-    def name(self) -> str:
-        """The installer."""
-        return "pip"
+    name = "pip"
 
     def unknown(self, name: str, wanted: str, known: Iterable[str]) -> Iterator[str]:
         """See ``UvIndex``."""
