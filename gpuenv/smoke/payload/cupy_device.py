@@ -243,9 +243,9 @@ class CupyDevice:
             self.pool.set_limit(size=1 << 20)
 
 
-def round_count(seconds: float) -> int:
+def round_count(seconds: float, most: int = MAX_ROUNDS) -> int:
     """Returns how many rounds to measure if one takes that many seconds."""
-    return max(2, min(MAX_ROUNDS, int(MAX_SECONDS / max(seconds, 1e-6))))
+    return max(2, min(most, int(MAX_SECONDS / max(seconds, 1e-6))))
 
 
 def allocate_pinned(make: Callable[[int], Any], count: int) -> Any:

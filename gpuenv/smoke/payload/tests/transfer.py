@@ -17,6 +17,7 @@ class Types(GpuTest):
     LEVELS = {"quick": {"n": 10007}, "normal": {"n": 200003}, "deep": {"n": 5000011}}
     TOLERANCE = "exact: the bytes, NaN with its payload"
     SHRINKS = "n"
+    BYTES = 4 * 16
     TYPES = "?bBhHiIqQefdFD"
 
     def inputs(self, random, size):
@@ -38,9 +39,6 @@ class Types(GpuTest):
                 raise TypeError("%s came back as %s" % (x.dtype, back.dtype))
             got["type_" + x.dtype.name] = back.view(np.uint8)
         return got
-
-    def memory(self, size):
-        return size["n"] * 16 * 4
 
 
 class Layouts(GpuTest):
