@@ -29,10 +29,7 @@ class UnknownRowError(ValueError):
 def find_additions(matrix: Matrix, context: RefreshContext, again: Collection[str] = ()) -> Additions:
     """Finds and measures everything that the index has and the matrix lacks.
 
-    Args:
-        matrix: to update.
-        context: the index, folders and tools of the refresh.
-        again: names of known rows to measure again, such as ``cupy-cuda13x/14.2.0``.
+    ``again`` has the names of known rows to measure again, such as ``cupy-cuda13x/14.2.0``.
 
     Raises:
         PackageIndexError: the index cannot be queried.

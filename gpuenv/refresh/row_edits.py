@@ -171,7 +171,6 @@ class RefreshContext:
         environment: for the children that measure.
         cache: a folder for measured rows, so that an interrupted refresh can resume.
         scratch: a folder for downloads.
-        progress: shows the progress.
         cuobjdump: NVIDIA's reader of GPU code; None if not installed.
         stub: a folder with a libcuda of any level; None without a compiler to build it.
         levels: the CUDA levels of drivers.
@@ -244,12 +243,8 @@ def updated_files(
 ) -> tuple[dict[Path, str], Matrix]:
     """The texts of the files in the order in which to write them, and the new matrix, validated.
 
-    Args:
-        source: the matrix to which rows are added.
-        target: the file to write.
-        additions: the new rows.
-        today: the new revision, an ISO date.
-        sources_file: the CSV file of the measured binaries; None to keep them in the matrix.
+    The rows of ``source`` and the additions go to ``target``; measured binaries go to ``sources_file``, a CSV file, if
+    there is one.
 
     Raises:
         MatrixLayoutError: when the rows cannot be added to the file.

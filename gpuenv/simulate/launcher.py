@@ -39,12 +39,7 @@ def run_on(
 ) -> int:
     """Runs a command with the caller's streams; returns its exit code as a shell would.
 
-    Args:
-        profile: the machine.
-        command: argument vector.
-        environment: the caller's variables.
-        announce: receives messages.
-        progress: receives one before the stub driver is compiled, which takes a moment.
+    ``progress`` gets a message before the stub driver is compiled, which takes a moment; ``announce`` gets all others.
 
     Raises:
         StubBuildError: when there is no compiler, or it fails.

@@ -101,12 +101,7 @@ def health_results(
 ) -> tuple[TestResult, ...]:
     """Returns one result per GPU, from its NVML state before and after the tests and the kernel messages since.
 
-    Args:
-        before: the machine before the tests.
-        after: the machine after them.
-        messages: lines of the kernel log since the start; None if it is not readable.
-        devices: what the tests ran on.
-        took: seconds.
+    ``messages`` is None if the kernel log is not readable; ``took`` is in seconds.
     """
     wanted = {device.uuid for device in devices if not device.instance}
     now = {gpu.uuid.value: gpu for gpu in after.gpus}

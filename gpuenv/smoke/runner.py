@@ -57,11 +57,9 @@ class RunSettings:
     """Where and how the tests run.
 
     Attributes:
-        interpreter: of the target.
         environment: the caller's variables, which the tests inherit.
         folder: the caller's working folder, the base of relative paths in PYTHONPATH.
         at_once: number of parallel tests.
-        fault: a fault to inject, or None.
         program: the payload's main file.
         until: ``time.monotonic`` at which the run must end, or None.
         kept_awake: UUIDs of the GPUs that the driver would shut down between two tests.
@@ -145,10 +143,7 @@ class RunInterrupted(KeyboardInterrupt):
 def run_tasks(tasks: Sequence[Task], settings: RunSettings, progress: OnResult = lambda *_: None) -> RunResults:
     """Runs every task; those that must run alone come last.
 
-    Args:
-        tasks: what to run.
-        settings: where and how.
-        progress: receives each result, the number done and the total.
+    ``progress`` gets each result, the number done and the total.
 
     Raises:
         RunInterrupted: interrupted.

@@ -59,10 +59,8 @@ class SmokeTarget:
     """The environment and the machine that the tests run in.
 
     Attributes:
-        interpreter: of the target.
         environment: the caller's variables.
         folder: the caller's working folder.
-        snapshot: of the machine.
         driver_root: root folder of the driver's files.
         started: ``time.monotonic`` at the start of the command.
         until: ``time.monotonic`` at which the run must end, or None.
@@ -88,12 +86,8 @@ def run_smoke(
 ) -> SmokeResult:
     """Runs the tests.
 
-    Args:
-        options: what to run.
-        target: where to run it.
-        obstacle: returns why no GPU is usable, according to the doctor.
-        announce: receives progress messages.
-        started_at: time of day, ISO 8601.
+    ``obstacle`` returns why no GPU is usable, according to the doctor; ``announce`` gets progress messages;
+    ``started_at`` is the time of day, ISO 8601.
 
     Raises:
         UnusableTarget: the target environment cannot run any test.
@@ -118,7 +112,7 @@ def run_smoke(
         devices, error = list_devices(settings, options.timeout or DEADLINE[options.level])
     if not devices:
         parts = [obstacle(target.snapshot) or "no GPU is visible", f"CuPy reports: {error}" if error else ""]
-        return _skip_each(options, target, Trouble.NO_DEVICE, "; ".join(filter(None, parts)), started_at)
+        return skip_all(options, target, "; ".join(filter(None, parts)), started_at, Trouble.NO_DEVICE)
     devices = select_devices(devices, options.gpus)
     if is_simulated(target.environment):
         return skip_all(options, target, RUNS_NO_KERNEL, started_at)
@@ -130,14 +124,14 @@ def run_smoke(
     return _result(options, target, devices, outcome, started_at)
 
 
-def skip_all(options: SmokeOptions, target: SmokeTarget, reason: str, started_at: str) -> SmokeResult:
-    """Returns a result with every selected test skipped for the same reason."""
-    return _skip_each(options, target, Trouble.NOT_APPLICABLE, reason, started_at)
-
-
-def _skip_each(
-    options: SmokeOptions, target: SmokeTarget, trouble: Trouble, reason: str, started_at: str
+def skip_all(
+    options: SmokeOptions,
+    target: SmokeTarget,
+    reason: str,
+    started_at: str,
+    trouble: Trouble = Trouble.NOT_APPLICABLE,
 ) -> SmokeResult:
+    """Returns a result with every selected test skipped for the same reason."""
     tests = select_tests(options)
     results = tuple(skipped_result(test, None, trouble, reason) for test in tests)
     return _result(options, target, (), RunResults(results, {}), started_at)

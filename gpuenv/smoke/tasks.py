@@ -61,9 +61,7 @@ class TestInfo:
     Attributes:
         name: ``blas.matmul_f32``.
         group: ``blas``.
-        title: what it verifies.
         sizes: level -> sizes, for the levels with an entry.
-        needs: its requirements.
         tolerance: the accepted error, and why.
         alone: the levels in which it runs alone, because it measures times, or watches or fills memory.
         seconds: level -> deadline, if the level's default is too short.
@@ -148,10 +146,7 @@ class Task:
     """One test on one GPU, or on all of them.
 
     Attributes:
-        test: the test.
-        size: its sizes.
         devices: that its process sees.
-        seed: of its input.
         repeat: number of the repetition, from 0.
         deadline: seconds.
         level: of its sizes; deeper than requested if the test has none for that level.
