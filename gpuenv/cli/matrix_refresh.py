@@ -64,7 +64,7 @@ def refresh_matrix(
     answers: tuple[ChangedAnswer, ...] = ()
     machines: tuple[ChangedMachine, ...] = ()
     if additions.is_writable:
-        from gpuenv.simulate.profile_snapshot import shipped_machines  # loads the doctor, so only when needed
+        from gpuenv.simulate.profile import shipped_machines  # loads the doctor, so only when needed
 
         texts, after = _updated(source, target, additions, context.today)
         outcome = f"{target}: not written" if dry_run else f"{target}: written, revision {after.revision}"

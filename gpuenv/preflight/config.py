@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from gpuenv.files import open_regular, others_access
 from gpuenv.model.smoke_level import SmokeLevel
-from gpuenv.model.strings import Lines, decode_text, did_you_mean, error_reason
+from gpuenv.model.strings import Lines, decode_text, did_you_mean, error_reason, excerpt
 
 if TYPE_CHECKING:
     from gpuenv.model.finding import Suppression
@@ -256,7 +256,7 @@ class _ConfigParser:
         return tuple(FailOn(name, source) for name in names)
 
     def _fault(self, key: str, expected: str) -> None:
-        self.faults.append(f"{self.name}: line {self._line(key)}: {safe(key)}: {expected}")
+        self.faults.append(f"{self.name}: line {self._line(key)}: {excerpt(key)}: {expected}")
 
     def _line(self, key: str) -> int:
         return line_of(rf"^\s*[\"']?{re.escape(key)}[\"']?\s*=|[{{,]\s*[\"']?{re.escape(key)}", self.text, self.start)
@@ -320,7 +320,7 @@ class _ConfigParser:
             line = line_of(entry_start, self.text, line)
             day = _date(expires)
             complaints = [
-                f"{safe(key)}: {_unknown_key(key.lower(), _SUPPRESSION_KEYS, 0.4)}"
+                f"{excerpt(key)}: {_unknown_key(key.lower(), _SUPPRESSION_KEYS, 0.4)}"
                 for key in entry
                 if key not in _SUPPRESSION_KEYS
             ]
@@ -329,7 +329,7 @@ class _ConfigParser:
             if not _is_text(reason):
                 complaints.append("reason: expected a text on why this is accepted")
             if day is None:
-                complaints.append(f"expires: expected a day, such as 2027-05-31, found {safe(repr(expires))}")
+                complaints.append(f"expires: expected a day, such as 2027-05-31, found {excerpt(repr(expires))}")
             source = f"{self.name}: line {line}"
             self.faults += [f"{source}: allow: {complaint}" for complaint in complaints]
             if not complaints:
@@ -366,8 +366,3 @@ def line_of(pattern: str, text: str, start: int) -> int:
         if number >= start and re.search(pattern, line):
             return number
     return start
-
-
-def safe(text: str) -> str:
-    """The beginning of a text, with unprintable characters replaced."""
-    return "".join(character if character.isprintable() else "?" for character in text[:60])

@@ -28,7 +28,7 @@ from gpuenv.model.cupy import cuda_major, is_published
 from gpuenv.model.errors import GpuenvError
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Container, Gpu, Snapshot, SourceState, architecture, operating_system
-from gpuenv.model.strings import format_size, parse_integer, parse_size
+from gpuenv.model.strings import excerpt, format_size, parse_integer, parse_size
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 
 # The types of values.
@@ -514,8 +514,7 @@ _ALIASES = {
     "gpu-name": "name", "model": "name", "cuda": "driver-cuda", "driver-version": "driver", "peer-to-peer": "p2p",
     "platform": "arch", "idle": "no-other-processes", "exclusive": "no-other-processes",
 }  # fmt: skip
-_MAX_SHOWN = 60  # characters
-_MAX_LENGTH = 200
+_MAX_LENGTH = 200  # characters
 
 
 class RequirementError(GpuenvError, ValueError):
@@ -565,8 +564,7 @@ def parse_requirement(text: str, origin: Origin = _COMMAND_LINE) -> Requirement:
     try:
         return _parse(text, origin)
     except ValueError as error:
-        shown = text.strip()[:_MAX_SHOWN] or "an empty text"
-        raise RequirementError(f"{origin.text}: {_printable(shown)}: {error}") from error
+        raise RequirementError(f"{origin.text}: {excerpt(text.strip()) or 'an empty text'}: {error}") from error
 
 
 def _parse(text: str, origin: Origin) -> Requirement:
@@ -597,7 +595,7 @@ def _unknown_key(name: str) -> str:
     nearest = _ALIASES.get(folded)
     nearest = nearest or next(iter(difflib.get_close_matches(folded, list(KEYS), 1, 0.5)), None)
     hint = f"; did you mean {nearest}, as in {KEYS[nearest].example}?" if nearest else ""
-    return f"unknown key {_printable(name[:_MAX_SHOWN])!r}{hint} (one of {', '.join(KEYS)})"
+    return f"unknown key {excerpt(name)!r}{hint} (one of {', '.join(KEYS)})"
 
 
 def _clauses(key: Key, text: str) -> tuple[Clause, ...]:
@@ -621,7 +619,3 @@ def _clauses(key: Key, text: str) -> tuple[Clause, ...]:
         except ValueError as error:
             raise ValueError(f"{error}, as in {key.example}") from error
     return tuple(clauses)
-
-
-def _printable(text: str) -> str:
-    return "".join(character if character.isprintable() else "?" for character in text)
