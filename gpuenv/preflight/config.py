@@ -50,11 +50,9 @@ class Config(NamedTuple):
 
     Attributes:
         file: its path, as found or passed; None without a file.
-        requirements: in the order of the file.
         timeout: deadline of the probes in seconds.
         wait: seconds to wait for a busy GPU.
         retry_elsewhere: whether a bad or busy host ends in exit code 75.
-        suppressions: in the order of the file.
         smoke: level of the GPU tests; None to skip them.
         fail_on: what to turn into errors, each with its line.
     """

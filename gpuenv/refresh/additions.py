@@ -15,7 +15,7 @@ from gpuenv.refresh.companions import companion_measurement, merge_companions, n
 from gpuenv.refresh.minors import minor_measurement, new_minors, new_toolkits, nvrtc_ranges
 from gpuenv.refresh.package_index import Index, NoReleaseError, python_of
 from gpuenv.refresh.releases import release_measurement
-from gpuenv.refresh.row_edits import Additions, Measurement, NewLine, RefreshContext, measure_or_reuse
+from gpuenv.refresh.row_edits import Additions, Measurement, NewLine, RefreshContext, measure_or_reuse, total_size
 
 _WORKERS = 6  # parallel queries of the index
 _AHEAD = 2  # CUDA majors, and ROCm minors, after the newest known ones
@@ -44,9 +44,8 @@ def find_additions(matrix: Matrix, context: RefreshContext, again: Collection[st
     finally:
         pool.shutdown(cancel_futures=True)  # after an error, the other queries are not begun
     left = [entry for entry in measurements if not context.cache_file(entry.key).is_file()]
-    sizes = [entry.size for entry in left]
     if measurements:
-        context.progress.start(len(left), None if None in sizes else sum(size or 0 for size in sizes))
+        context.progress.start(len(left), total_size(entry.size for entry in left))
     rows = [measure_or_reuse(entry, context) for entry in measurements]
     if measurements:
         context.progress.end()

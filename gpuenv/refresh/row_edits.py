@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
@@ -99,7 +99,9 @@ def add_to(values: dict[str, Any], additions: Additions, today: str) -> None:
         elif new.table == "cuda_minors":
             _insert(values.setdefault(new.table, []), "cuda", new, newest_first=False)
         else:
-            _insert_companion(values.setdefault(new.table, []), new)
+            rows = values.setdefault(new.table, [])  # of each distribution, the newest are first
+            position = next((number for number, row in enumerate(rows) if row["distribution"] == new.of), len(rows))
+            rows.insert(position, dict(new.row))
     for row in values.get("cuda_minors", ()):
         if row["cuda"] in additions.toolkits:
             row["toolkit_wheels"] = True
@@ -133,12 +135,6 @@ def _insert(rows: list[dict[str, Any]], key: str, new: NewRow, *, newest_first: 
             rows.insert(number, dict(new.row))
             return
     rows.append(dict(new.row))
-
-
-def _insert_companion(rows: list[dict[str, Any]], new: NewRow) -> None:
-    """Inserts a row before those of its distribution, which are newest first."""
-    position = next((number for number, row in enumerate(rows) if row["distribution"] == new.of), len(rows))
-    rows.insert(position, dict(new.row))
 
 
 _FORM = "3"  # of a cached row; rows of another form are measured again
@@ -208,8 +204,13 @@ class Measurement:
     @property
     def size(self) -> int | None:
         """Bytes to download; None if the index does not report them."""
-        sizes = [file.size for file in self.files]
-        return None if None in sizes else sum(size or 0 for size in sizes)
+        return total_size(file.size for file in self.files)
+
+
+def total_size(sizes: Iterable[int | None]) -> int | None:
+    """The sum of some sizes; None if one is unknown."""
+    known = [*sizes]
+    return None if None in known else sum(size or 0 for size in known)
 
 
 def measure_or_reuse(measurement: Measurement, context: RefreshContext) -> NewRow:

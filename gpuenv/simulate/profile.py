@@ -111,7 +111,6 @@ class DriverSpec:
         cuda: the CUDA level, as the driver's number.
         folder: the libraries' folder below the root; None for the distribution's default.
         nodes: the device nodes; None for those of a loaded module.
-        compat: a libcuda of a cuda-compat package.
     """
 
     module: KernelModule
@@ -144,7 +143,6 @@ class GpuSpec:
         name: NVML's name for it.
         memory: bytes; None if NVML does not report it.
         pci: address in sysfs's form.
-        on_bus: whether it is on the PCI bus.
         shown: how far a GPU on the bus is visible.
         mig: its MIG instances; None without MIG support.
     """
@@ -213,7 +211,6 @@ class Profile:
 
     Attributes:
         name: the file's name without its suffix.
-        source: the origin of the facts.
         inferred: facts derived by a rule, not observed.
         other_devices: further devices on the PCI bus.
         toolkit: the CUDA toolkit in ``/usr/local``, whose libraries the loader finds; None without one.
@@ -222,7 +219,6 @@ class Profile:
         links: links below the driver root: path to target.
         stub: raw keys of the stub driver, which override the derived ones.
         timeout: seconds for ``--timeout``; None for the default.
-        expect: the expected results of the doctor and the resolver.
     """
 
     name: str
@@ -574,7 +570,7 @@ def _gpus(section: _Section) -> tuple[GpuSpec, ...]:
             uuid=section.text("uuid", ""),
             on_bus=on_bus,
             shown=section.one_of("shown", PciVisibility, PciVisibility.NVML),
-            mig=tuple(_mig(instance) for instance in section.sections("mig")) if "mig" in section.values else None,
+            mig=tuple(map(_mig, section.sections("mig"))) if "mig" in section.values else None,
         )
         for address in addresses
     )
