@@ -27,7 +27,7 @@ class GpuTest:
         LEAVES: what its deliberate fault, after which its CUDA context is lost, leaves behind; such a test runs on
             request only, and never under MPS.
         SHRINKS: the size to halve when memory is short.
-        BYTES: of GPU memory for each of ``n`` elements; 0 if negligible, or if ``memory`` has another formula.
+        BYTES: of GPU memory per unit of the size that shrinks, else of ``n``; 0 if ``memory`` has another formula.
         HOST: bytes of host memory (input, answers, comparison) per byte of GPU memory.
     """
 
@@ -62,7 +62,7 @@ class GpuTest:
 
     def memory(self, size):
         """Returns the bytes of GPU memory that the sizes take; 0 if negligible."""
-        return size.get("n", 0) * self.BYTES
+        return size.get(self.SHRINKS or "n", 0) * self.BYTES
 
     def kernel(self, gpu, name):
         """Returns a kernel of the test; it is compiled at its first launch."""

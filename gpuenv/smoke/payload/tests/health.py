@@ -74,6 +74,7 @@ class Pattern(GpuTest):
     HOST = 0.1  # only sums
     TOLERANCE = "exact: the sum modulo 2**64 of all words read, and the number of wrong words"
     SHRINKS = "mib"
+    BYTES = 1 << 20
     ALONE = ["deep"]
     SECONDS = {"deep": 600}
     KERNELS = {"gpuenv_write": SOURCE}
@@ -112,9 +113,6 @@ class Pattern(GpuTest):
             wrong[flip] = host[:, 1].sum()
         gpu.measure("memory_tested", float(len(memory.pieces)) * words * WORD, "B")
         return {"sums": np.array(sums, dtype=np.uint64), "wrong": wrong}
-
-    def memory(self, size):
-        return size["mib"] << 20
 
 
 class Sustained(GpuTest):

@@ -177,6 +177,7 @@ class Rates(GpuTest):
     TOLERANCE = "exact: integers"
     ALONE = ["normal", "deep"]
     SHRINKS = "mib"
+    BYTES = 3 << 20
 
     def inputs(self, random, size):
         return {"x": random.integers(0, 2**62, size=(size["mib"] << 20) // 8, dtype=np.int64)}
@@ -209,9 +210,6 @@ class Rates(GpuTest):
             raise ValueError("the copies that were measured do not return the input")
         return got
 
-    def memory(self, size):
-        return (size["mib"] << 20) * 3
-
 
 class Profile(GpuTest):
     """One workload, timed by events: the copy to the GPU, a kernel, the copy back, and the wait for them."""
@@ -222,6 +220,7 @@ class Profile(GpuTest):
     ALONE = ["normal", "deep"]
     ENVIRONMENT = {"CUDA_LAUNCH_BLOCKING": "0"}
     SHRINKS = "mib"
+    BYTES = 3 << 20
     KERNELS = RawKernel.KERNELS
     STAGES = ("h2d", "kernel", "d2h")
 
@@ -265,6 +264,3 @@ class Profile(GpuTest):
         gpu.measure("profile_submit", submitted - started, "s")
         gpu.measure("profile_wait", ended - submitted, "s")
         return {"z": gpu.to_host(z)}
-
-    def memory(self, size):
-        return (size["mib"] << 20) * 3
