@@ -78,11 +78,7 @@ def find_config(folder: Path, announce: Callable[[str], None]) -> FoundFile | No
     """The nearest configuration file, in the folder or one of its parents; ``gpuenv.toml`` goes first.
 
     The search ends at the root of a repository, at a folder that others can write to (``others_access``), and at one
-    that cannot be opened. A file that others can write to is ignored.
-
-    Args:
-        folder: where the search begins.
-        announce: gets one sentence for each ignored file.
+    that cannot be opened. A file that others can write to is ignored; ``announce`` gets one sentence for each.
 
     Raises:
         ConfigError: when a file cannot be read, or a project file that mentions gpuenv is not TOML.
@@ -194,12 +190,9 @@ def _parsed(text: str, name: str) -> dict[str, Any]:
 
 
 def load_config(path: Path, shown: str | None = None, raw: bytes | None = None) -> Config:
-    """Reads a configuration file.
+    """Reads a configuration file in TOML: of ``pyproject.toml`` the table ``[tool.gpuenv]``, of others the top level.
 
-    Args:
-        path: a TOML file; of ``pyproject.toml`` the table ``[tool.gpuenv]`` is read, of other files the top level.
-        shown: its name in messages.
-        raw: its content, if the search has read it.
+    ``shown`` is its name in messages; ``raw`` is its content, if the search has read it.
 
     Raises:
         ConfigError: with every fault.

@@ -155,12 +155,8 @@ class UvIndex:
     def unknown(self, name: str, wanted: str, known: Iterable[str]) -> Iterator[str]:
         """Yields unknown releases in a range for an old and then for a new Python, each the newest first.
 
-        A name without any release raises ``NoReleaseError``, since it would look like nothing new.
-
-        Args:
-            name: the distribution.
-            wanted: a range, such as ``>=13.0``.
-            known: versions, or prefixes such as ``13.4.*``.
+        A name without any release raises ``NoReleaseError``, since it would look like nothing new. ``wanted`` is such
+        as ``>=13.0``; ``known`` has versions, or prefixes such as ``13.4.*``.
         """
         left = list(known)
         for python in PYTHONS:
