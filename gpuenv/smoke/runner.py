@@ -126,27 +126,20 @@ def _test_run(settings: RunSettings) -> Iterator[_TestRun]:
 
 
 class RunResults(NamedTuple):
-    """The results in the order of the tasks, and the versions that the target reported."""
+    """The results in the order of the tasks, and the versions that the target reported.
+
+    If the run was interrupted, all its processes are ended, and the remaining tests are skipped.
+    """
 
     tests: tuple[TestResult, ...]
     versions: Mapping[str, str]
-
-
-class RunInterrupted(KeyboardInterrupt):
-    """All processes are ended; ``outcome`` has the results so far, with the remaining tests as skipped."""
-
-    def __init__(self, outcome: RunResults) -> None:
-        super().__init__()
-        self.outcome = outcome
+    is_interrupted: bool = False
 
 
 def run_tasks(tasks: Sequence[Task], settings: RunSettings, progress: OnResult = lambda *_: None) -> RunResults:
     """Runs every task; those that must run alone come last.
 
     ``progress`` gets each result, the number done and the total.
-
-    Raises:
-        RunInterrupted: interrupted.
     """
     results: dict[int, TestResult] = {}
     with _test_run(settings) as run:
@@ -180,7 +173,7 @@ def run_tasks(tasks: Sequence[Task], settings: RunSettings, progress: OnResult =
                 done.get(number) or skipped_result(task.test, task.gpu, Trouble.INTERRUPTED, detail, task.repeat)
                 for number, task in enumerate(tasks)
             ]
-            raise RunInterrupted(RunResults(fail_lost_gpus(tests), dict(run.versions))) from None
+            return RunResults(fail_lost_gpus(tests), dict(run.versions), is_interrupted=True)
     return RunResults(fail_lost_gpus([results[number] for number in range(len(tasks))]), dict(run.versions))
 
 

@@ -19,7 +19,7 @@ from gpuenv.probe.session import take_snapshot
 from gpuenv.smoke.baseline import Peaks, compare_with_peaks, compare_with_same_model, compare_with_start
 from gpuenv.smoke.device_selection import Device, powered_down_gpus, select_devices, visible_devices
 from gpuenv.smoke.gpu_health import KernelLog, health_results
-from gpuenv.smoke.runner import RunInterrupted, RunResults, RunSettings, list_devices, run_tasks
+from gpuenv.smoke.runner import RunResults, RunSettings, list_devices, run_tasks
 from gpuenv.smoke.tasks import (
     BUDGET,
     DEADLINE,
@@ -116,12 +116,11 @@ def run_smoke(
     devices = select_devices(devices, options.gpus)
     if is_simulated(target.environment):
         return skip_all(options, target, RUNS_NO_KERNEL, started_at)
-    try:
-        outcome = _run(options, target, devices, announce)
-    except RunInterrupted as stop:
-        so_far = _result(options, target, devices, stop.outcome, started_at)
-        raise SmokeInterrupted(so_far._replace(exit_code=int(ExitCode.INTERRUPTED))) from None
-    return _result(options, target, devices, outcome, started_at)
+    outcome = _run(options, target, devices, announce)
+    result = _result(options, target, devices, outcome, started_at)
+    if outcome.is_interrupted:
+        raise SmokeInterrupted(result._replace(exit_code=int(ExitCode.INTERRUPTED)))
+    return result
 
 
 def skip_all(
@@ -172,7 +171,9 @@ def _run(options: SmokeOptions, target: SmokeTarget, devices: tuple[Device, ...]
             announce(f"{done} of {total} tests done; last: {result.name} ({result.status.value})")
 
     try:
-        found, versions = run_tasks(plan_tasks(tests, devices, options), settings, progress)
+        outcome = run_tasks(plan_tasks(tests, devices, options), settings, progress)
+        if outcome.is_interrupted:
+            return outcome
         # The health is checked in all levels but the quick one and after every failure, but not with an injected fault.
         due = (
             (options.level is not SmokeLevel.QUICK or options.burn_in is not None)
@@ -181,14 +182,14 @@ def _run(options: SmokeOptions, target: SmokeTarget, devices: tuple[Device, ...]
         )
         is_skipped = options.fault or {"health", HEALTH_STATE} & {*options.skip}
         state: tuple[TestResult, ...] = ()
-        if not is_skipped and (due or any(test.status in BROKEN for test in found)):
+        if not is_skipped and (due or any(test.status in BROKEN for test in outcome.tests)):
             began = time.monotonic()
             request = ProbeRequest(target.environment, target.interpreter, target.driver_root, timeout=_STATE_SECONDS)
             after = take_snapshot(request)
             state = health_results(target.snapshot, after, log.lines(), devices, time.monotonic() - began)
     finally:
         log.close()
-    return RunResults(found + skip_for_few_gpus(tests, devices, options) + state, versions)
+    return RunResults(outcome.tests + skip_for_few_gpus(tests, devices, options) + state, outcome.versions)
 
 
 def _result(
