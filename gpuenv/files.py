@@ -50,10 +50,7 @@ class NotRegularError(OSError):
 def open_regular(path: str | os.PathLike[str], *, follow: bool = True, folder: int | None = None) -> int:
     """Opens a regular file for reading and returns its descriptor; does not wait for a FIFO.
 
-    Args:
-        path: the file.
-        follow: whether to follow a symbolic link.
-        folder: the descriptor of the folder in which a relative path begins; the working folder by default.
+    ``follow`` is whether to follow a symbolic link; a relative path begins in ``folder``, a descriptor.
 
     Raises:
         OSError: when it cannot be opened, or is not a regular file.

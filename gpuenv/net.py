@@ -12,7 +12,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from email.message import Message
 from functools import lru_cache
 from http.client import HTTPMessage
 from ipaddress import ip_address
@@ -137,15 +136,12 @@ def send(request: Request) -> Response:
         except urllib.error.HTTPError as error:
             response = error
         with response:
-            return Response(response.status, _lower_case(response.headers), _read(response, request.limit))
+            headers = {name.lower(): value for name, value in response.headers.items()}
+            return Response(response.status, headers, _read(response, request.limit))
     except urllib.error.URLError as error:
         raise _network_error(error.reason, request.timeout) from error
     except (http.client.HTTPException, OSError, ValueError) as error:
         raise _network_error(error, request.timeout) from error
-
-
-def _lower_case(headers: Message) -> dict[str, str]:
-    return {name.lower(): value for name, value in headers.items()}
 
 
 def _read(response: IO[bytes], limit: int) -> bytes:

@@ -23,12 +23,18 @@ from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import Lines
 from gpuenv.refresh.additions import UnknownRowError, find_additions
 from gpuenv.refresh.binaries import MeasureError
-from gpuenv.refresh.changed_answers import ChangedAnswer, ChangedMachine, changed_answers, changed_machines
-from gpuenv.refresh.matrix_files import updated_files
 from gpuenv.refresh.package_index import MetadataError, PackageIndexError
 from gpuenv.refresh.releases import CapsError
-from gpuenv.refresh.row_edits import Additions, MatrixLayoutError
-from gpuenv.refresh.summary import Summary, change_lines, outdated_lines
+from gpuenv.refresh.row_edits import Additions, MatrixLayoutError, updated_files
+from gpuenv.refresh.summary import (
+    ChangedAnswer,
+    ChangedMachine,
+    Summary,
+    change_lines,
+    changed_answers,
+    changed_machines,
+    outdated_lines,
+)
 
 
 def refresh_matrix(
@@ -58,7 +64,7 @@ def refresh_matrix(
     answers: tuple[ChangedAnswer, ...] = ()
     machines: tuple[ChangedMachine, ...] = ()
     if additions.is_writable:
-        from gpuenv.simulate.profile_snapshot import shipped_machines  # loads the doctor, so only when needed
+        from gpuenv.simulate.profile import shipped_machines  # loads the doctor, so only when needed
 
         texts, after = _updated(source, target, additions, context.today)
         outcome = f"{target}: not written" if dry_run else f"{target}: written, revision {after.revision}"

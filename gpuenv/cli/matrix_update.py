@@ -28,9 +28,9 @@ from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.strings import Lines, decode_text, error_reason
 from gpuenv.net import NetworkError, Request, hide_credentials, is_loopback, run_within, send
-from gpuenv.refresh.changed_answers import changed_machines
+from gpuenv.refresh.summary import changed_machines
 from gpuenv.report.text_line import Style, TextLine
-from gpuenv.simulate.profile_snapshot import shipped_machines
+from gpuenv.simulate.profile import shipped_machines
 
 VARIABLE = "GPUENV_MATRIX_URL"
 _NAMES = ("matrix.json", "matrix.yaml")  # in a folder, in the order of the search

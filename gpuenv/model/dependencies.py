@@ -36,10 +36,13 @@ class Dependency(NamedTuple):
     extras: tuple[str, ...]
     text: str  # as in the metadata
 
-    def is_met_by(self, release: str) -> bool:
-        """Whether a release satisfies it."""
+    def is_met(self, installed: Mapping[str, Package]) -> bool:
+        """Whether a release that satisfies it is among the installed distributions."""
+        package = installed.get(self.name)
+        if package is None:
+            return False
         try:
-            return SpecifierSet(self.specifier).contains(Version(release), prereleases=True)
+            return SpecifierSet(self.specifier).contains(Version(package.release), prereleases=True)
         except ValueError:  # InvalidVersion, or more digits than int takes
             return False
 
@@ -83,7 +86,7 @@ def unmet_requirements(packages: Iterable[Package], markers: Mapping[str, str]) 
     unmet = (
         UnmetRequirement(dependency, installed[dependency.name].release if dependency.name in installed else None)
         for dependency in dependencies
-        if dependency.name not in installed or not dependency.is_met_by(installed[dependency.name].release)
+        if not dependency.is_met(installed)
     )
     return tuple(dict.fromkeys(unmet))
 
@@ -105,10 +108,7 @@ def needed(names: Iterable[str], packages: Iterable[Package], markers: Mapping[s
 def _complete_extras(package: Package, installed: Mapping[str, Package], markers: Mapping[str, str]) -> Iterator[str]:
     for extra in package.extras:
         additional = set(_requirements_of(package, {extra}, markers)) - set(_requirements_of(package, set(), markers))
-        if additional and all(
-            dependency.name in installed and dependency.is_met_by(installed[dependency.name].release)
-            for dependency in additional
-        ):
+        if additional and all(dependency.is_met(installed) for dependency in additional):
             yield extra
 
 

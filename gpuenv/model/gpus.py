@@ -147,12 +147,8 @@ def parse_visible(value: str, count: int, uuids: Sequence[str]) -> VisibleEntrie
 
     Entries are ordinals, or UUIDs of GPUs or MIG instances, which may be shortened to a unique prefix; before R470 a
     MIG instance was written ``MIG-GPU-<uuid>/<GPU instance>/<compute instance>`` (CUDA Programming Guide, CUDA
-    Environment Variables, read November 2026). Only the GPU of the old form can be looked up.
-
-    Args:
-        value: the variable's value.
-        count: number of GPUs.
-        uuids: of the GPUs and their MIG instances.
+    Environment Variables, read November 2026). Only the GPU of the old form can be looked up. ``uuids`` are those of
+    the GPUs and their MIG instances.
     """
     found: list[str] = []
     for entry in map(str.strip, value.split(",")):

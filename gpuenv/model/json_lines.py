@@ -15,9 +15,7 @@ _READER = json.JSONDecoder()
 def line_of(text: str, path: str) -> int | None:
     """Returns the line of the value at a path such as ``gpus[0].name``; for a repeated key, the effective one.
 
-    Args:
-        text: valid JSON.
-        path: keys and indices from the outermost value; empty for the outermost value.
+    An empty path is that of the outermost value.
     """
     begins = _after_blank(text, 0)
     position = _find(text, begins, "", path) if path else begins

@@ -121,18 +121,15 @@ class CudaLibrary(NamedTuple):
 # The sonames are the DT_NEEDED entries of the extension modules in the wheels cupy-cuda11x 13.6.0, cupy-cuda12x 13.6.0
 # and 14.2.0 and cupy-cuda13x 14.2.0 (Linux x86_64). Two have the same name in CUDA 12 and 13: libcusparse.so.12 and
 # libcurand.so.10.
-def _cuda_libraries(
-    nvrtc: str, cublas: str, cufft: str, curand: str, cusolver: str, cusparse: str
-) -> tuple[CudaLibrary, ...]:
-    names = ("nvrtc", "cublas", "cufft", "curand", "cusolver", "cusparse")
-    sonames = (nvrtc, cublas, cufft, curand, cusolver, cusparse)
-    return tuple(CudaLibrary(n, f"lib{n}.so.{s}") for n, s in zip(names, sonames, strict=True))
-
-
-CUDA_LIBRARIES: dict[int, tuple[CudaLibrary, ...]] = {
-    11: _cuda_libraries("11.2", "11", "10", "10", "11", "11"),
-    12: _cuda_libraries("12", "12", "11", "10", "11", "12"),
-    13: _cuda_libraries("13", "13", "12", "10", "12", "12"),
+_NAMES = ("nvrtc", "cublas", "cufft", "curand", "cusolver", "cusparse")
+_SONAMES = {
+    11: ("11.2", "11", "10", "10", "11", "11"),
+    12: ("12", "12", "11", "10", "11", "12"),
+    13: ("13", "13", "12", "10", "12", "12"),
+}
+CUDA_LIBRARIES = {
+    major: tuple(CudaLibrary(name, f"lib{name}.so.{soname}") for name, soname in zip(_NAMES, sonames, strict=True))
+    for major, sonames in _SONAMES.items()
 }
 
 # Libraries that CuPy works without. Their sonames are read from the extension modules of the installed CuPy:

@@ -875,10 +875,8 @@ class Snapshot(NamedTuple):
 
     def source(self, name: str) -> Source:
         """Returns the state of a source; ``not-asked`` if it was not probed."""
-        for source in self.sources:
-            if source.name == name:
-                return source
-        return Source(name, SourceState.NOT_ASKED)
+        found = (source for source in self.sources if source.name == name)
+        return next(found, Source(name, SourceState.NOT_ASKED))
 
     @property
     def is_probed(self) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache, total_ordering
+from functools import total_ordering
 
 from gpuenv.model.strings import pattern
 
@@ -31,11 +31,7 @@ class DriverVersion:
 
     @classmethod
     def parse(cls, text: str) -> DriverVersion:
-        """Reads ``535.104.05``, ``418.87`` or a bare branch such as ``580`` or ``R580``.
-
-        Raises:
-            ValueError: with examples of what was expected.
-        """
+        """Reads ``535.104.05``, ``418.87`` or a bare branch such as ``580`` or ``R580``."""
         match = _DRIVER.fullmatch(text.strip())
         if not match:
             raise ValueError(
@@ -66,12 +62,12 @@ class CudaVersion:
 
     @classmethod
     def parse(cls, text: str) -> CudaVersion:
-        """Reads ``12.4``, ``v12.4``, ``cu124`` and ``12.4.1``.
-
-        Raises:
-            ValueError: with examples of what was expected.
-        """
-        return _cuda_version(text)
+        """Reads ``12.4``, ``v12.4``, ``cu124`` and ``12.4.1``."""
+        text = text.strip()
+        match = _CUDA.fullmatch(text) or _CUDA_COMPACT.fullmatch(text)
+        if not match:
+            raise ValueError(f"{text!r} is no CUDA version; expected one like 12.4, v12.4 or cu124")
+        return cls(int(match[1]), int(match[2]))
 
     @classmethod
     def from_number(cls, number: int) -> CudaVersion:
@@ -87,16 +83,6 @@ class CudaVersion:
 
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}"
-
-
-@lru_cache(maxsize=1024)
-def _cuda_version(text: str) -> CudaVersion:
-    """Parses a version; cached."""
-    text = text.strip()
-    match = _CUDA.fullmatch(text) or _CUDA_COMPACT.fullmatch(text)
-    if not match:
-        raise ValueError(f"{text!r} is no CUDA version; expected one like 12.4, v12.4 or cu124")
-    return CudaVersion(int(match[1]), int(match[2]))
 
 
 def cuda_of_number(text: str) -> str:
@@ -117,11 +103,7 @@ class ComputeCapability:
 
     @classmethod
     def parse(cls, text: str) -> ComputeCapability:
-        """Reads ``9.0``, ``90``, ``sm_90``, ``sm_90a``, ``compute_100`` and ``12.0``.
-
-        Raises:
-            ValueError: with examples of what was expected.
-        """
+        """Reads ``9.0``, ``90``, ``sm_90``, ``sm_90a``, ``compute_100`` and ``12.0``."""
         text = text.strip()
         match = _CAPABILITY.fullmatch(text)
         if not match or int(match[1]) == 0:
@@ -142,11 +124,7 @@ class Libc:
 
     @classmethod
     def parse(cls, text: str) -> Libc:
-        """Reads ``glibc-2.36``, ``glibc 2.36``, ``glibc=2.36`` and ``musl-1.2.5``.
-
-        Raises:
-            ValueError: with examples of what was expected.
-        """
+        """Reads ``glibc-2.36``, ``glibc 2.36``, ``glibc=2.36`` and ``musl-1.2.5``."""
         match = _LIBC.fullmatch(text.strip())
         if not match:
             raise ValueError(f"{text!r} is no C library; expected one like glibc-2.36 or musl-1.2")
@@ -168,11 +146,7 @@ class PythonVersion:
 
     @classmethod
     def parse(cls, text: str) -> PythonVersion:
-        """Reads ``3.12``, ``3.12.4``, ``3.14t``, ``python3.11`` and ``cp313``.
-
-        Raises:
-            ValueError: with examples of what was expected.
-        """
+        """Reads ``3.12``, ``3.12.4``, ``3.14t``, ``python3.11`` and ``cp313``."""
         match = _PYTHON.fullmatch(text.strip()) or _PYTHON_TAG.fullmatch(text.strip())
         if not match:
             raise ValueError(f"{text!r} is no Python version; expected one like 3.12, 3.12.4 or 3.14t")

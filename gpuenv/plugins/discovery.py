@@ -42,8 +42,7 @@ class Plugin(NamedTuple):
 def find_plugins(own_codes: Callable[[], Collection[str]] = tuple) -> tuple[Plugin, ...]:
     """All checks of the distributions in this environment, ordered by code.
 
-    Args:
-        own_codes: returns the codes of gpuenv's checks, which plug-ins may not use; called only if there is a plug-in.
+    ``own_codes`` returns the codes of gpuenv's checks, which plug-ins may not use; called only if there is a plug-in.
     """
     if not _may_have_plugins(sys.path):
         return ()

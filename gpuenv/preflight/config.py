@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from gpuenv.files import open_regular, others_access
 from gpuenv.model.smoke_level import SmokeLevel
-from gpuenv.model.strings import Lines, decode_text, did_you_mean, error_reason
+from gpuenv.model.strings import Lines, decode_text, did_you_mean, error_reason, excerpt
 
 if TYPE_CHECKING:
     from gpuenv.model.finding import Suppression
@@ -50,11 +50,9 @@ class Config(NamedTuple):
 
     Attributes:
         file: its path, as found or passed; None without a file.
-        requirements: in the order of the file.
         timeout: deadline of the probes in seconds.
         wait: seconds to wait for a busy GPU.
         retry_elsewhere: whether a bad or busy host ends in exit code 75.
-        suppressions: in the order of the file.
         smoke: level of the GPU tests; None to skip them.
         fail_on: what to turn into errors, each with its line.
     """
@@ -80,11 +78,7 @@ def find_config(folder: Path, announce: Callable[[str], None]) -> FoundFile | No
     """The nearest configuration file, in the folder or one of its parents; ``gpuenv.toml`` goes first.
 
     The search ends at the root of a repository, at a folder that others can write to (``others_access``), and at one
-    that cannot be opened. A file that others can write to is ignored.
-
-    Args:
-        folder: where the search begins.
-        announce: gets one sentence for each ignored file.
+    that cannot be opened. A file that others can write to is ignored; ``announce`` gets one sentence for each.
 
     Raises:
         ConfigError: when a file cannot be read, or a project file that mentions gpuenv is not TOML.
@@ -196,12 +190,9 @@ def _parsed(text: str, name: str) -> dict[str, Any]:
 
 
 def load_config(path: Path, shown: str | None = None, raw: bytes | None = None) -> Config:
-    """Reads a configuration file.
+    """Reads a configuration file in TOML: of ``pyproject.toml`` the table ``[tool.gpuenv]``, of others the top level.
 
-    Args:
-        path: a TOML file; of ``pyproject.toml`` the table ``[tool.gpuenv]`` is read, of other files the top level.
-        shown: its name in messages.
-        raw: its content, if the search has read it.
+    ``shown`` is its name in messages; ``raw`` is its content, if the search has read it.
 
     Raises:
         ConfigError: with every fault.
@@ -256,7 +247,7 @@ class _ConfigParser:
         return tuple(FailOn(name, source) for name in names)
 
     def _fault(self, key: str, expected: str) -> None:
-        self.faults.append(f"{self.name}: line {self._line(key)}: {safe(key)}: {expected}")
+        self.faults.append(f"{self.name}: line {self._line(key)}: {excerpt(key)}: {expected}")
 
     def _line(self, key: str) -> int:
         return line_of(rf"^\s*[\"']?{re.escape(key)}[\"']?\s*=|[{{,]\s*[\"']?{re.escape(key)}", self.text, self.start)
@@ -320,7 +311,7 @@ class _ConfigParser:
             line = line_of(entry_start, self.text, line)
             day = _date(expires)
             complaints = [
-                f"{safe(key)}: {_unknown_key(key.lower(), _SUPPRESSION_KEYS, 0.4)}"
+                f"{excerpt(key)}: {_unknown_key(key.lower(), _SUPPRESSION_KEYS, 0.4)}"
                 for key in entry
                 if key not in _SUPPRESSION_KEYS
             ]
@@ -329,7 +320,7 @@ class _ConfigParser:
             if not _is_text(reason):
                 complaints.append("reason: expected a text on why this is accepted")
             if day is None:
-                complaints.append(f"expires: expected a day, such as 2027-05-31, found {safe(repr(expires))}")
+                complaints.append(f"expires: expected a day, such as 2027-05-31, found {excerpt(repr(expires))}")
             source = f"{self.name}: line {line}"
             self.faults += [f"{source}: allow: {complaint}" for complaint in complaints]
             if not complaints:
@@ -366,8 +357,3 @@ def line_of(pattern: str, text: str, start: int) -> int:
         if number >= start and re.search(pattern, line):
             return number
     return start
-
-
-def safe(text: str) -> str:
-    """The beginning of a text, with unprintable characters replaced."""
-    return "".join(character if character.isprintable() else "?" for character in text[:60])

@@ -28,7 +28,7 @@ from gpuenv.model.cupy import cuda_major, is_published
 from gpuenv.model.errors import GpuenvError
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Container, Gpu, Snapshot, SourceState, architecture, operating_system
-from gpuenv.model.strings import format_size, parse_integer, parse_size
+from gpuenv.model.strings import excerpt, format_size, parse_integer, parse_size
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 
 # The types of values.
@@ -57,7 +57,6 @@ class ValueType(NamedTuple):
     Attributes:
         operators: the valid operators, the usual one first.
         read: turns the operator and value of a clause into a test; raises ``ValueError`` with what is expected.
-        show: formats a value.
         bare: the clause that the key alone means; None if a clause is needed.
     """
 
@@ -199,10 +198,8 @@ class Observation(NamedTuple):
 
     Attributes:
         fact: Snapshot path.
-        value: may be None.
         source: of the value; the reason if it is unknown.
         subject: the GPU or distribution of the value; empty if there can be only one.
-        known: whether the value is known.
     """
 
     fact: str
@@ -230,7 +227,8 @@ def _unknown(fact: str, reason: str, subject: str = "") -> Observation:
     return Observation(fact, None, reason, subject, known=False)
 
 
-def _fact(path: str, look: Callable[[Snapshot], Reading[Any]]) -> Callable[[Snapshot], Observations]:
+def _fact(path: str) -> Callable[[Snapshot], Observations]:
+    look = operators.attrgetter(path)
     return lambda snapshot: (_observed(path, look(snapshot)),)
 
 
@@ -261,8 +259,9 @@ def _label(number: int, gpu: Gpu) -> str:
     return f"GPU {number if gpu.index.value is None else gpu.index.value}"
 
 
-def _each_gpu(field: str, look: Callable[[Gpu], Reading[Any]]) -> Callable[[Snapshot], Observations]:
-    """A field of every visible GPU."""
+def _each_gpu(field: str, look: Callable[[Gpu], Reading[Any]] | None = None) -> Callable[[Snapshot], Observations]:
+    """A field of every visible GPU, or a fact that follows from it."""
+    look = look or operators.attrgetter(field)
 
     def observe(snapshot: Snapshot) -> Observations:
         gpus = _gpus(snapshot)
@@ -275,7 +274,7 @@ def _each_gpu(field: str, look: Callable[[Gpu], Reading[Any]]) -> Callable[[Snap
 
 def _memory(snapshot: Snapshot) -> Observations:
     """Bytes of each visible GPU; with MIG on, of each of its instances, since a program sees one of them."""
-    totals = _each_gpu("memory_total", lambda gpu: gpu.memory_total)(snapshot)
+    totals = _each_gpu("memory_total")(snapshot)
     gpus = _gpus(snapshot) or ()
     if isinstance(totals, str) or not any(gpu.mig.value for _, gpu in gpus):
         return totals
@@ -340,9 +339,10 @@ def _has_mig(gpu: Gpu) -> Reading[bool]:
     return gpu.mig
 
 
-def _is_contained(snapshot: Snapshot) -> Reading[bool]:
+def _container(snapshot: Snapshot) -> Observations:
     kind = snapshot.host.container
-    return Reading(None if kind.value is None else kind.value is not Container.NONE, kind.source, reason=kind.reason)
+    is_contained = None if kind.value is None else kind.value is not Container.NONE
+    return (_observed("host.container", Reading(is_contained, kind.source, reason=kind.reason)),)
 
 
 def _driver(snapshot: Snapshot) -> Observations:
@@ -406,11 +406,7 @@ class Key(NamedTuple):
     """A key of requirements.
 
     Attributes:
-        name: as written.
-        value_type: the type of its values.
         look: returns the values of a machine.
-        meaning: one line of help.
-        example: a requirement with it.
         of_host: whether another host could meet the requirement.
         counts: whether it is a number or a sum of GPUs, which hidden GPUs make smaller.
     """
@@ -426,14 +422,8 @@ class Key(NamedTuple):
 
 _ALL = (
     Key("gpu", COUNT, _gpu_count, "number of GPUs visible to a program", "gpu>=1", counts=True),
-    Key(
-        "cc",
-        CAPABILITY,
-        _each_gpu("compute_capability", lambda gpu: gpu.compute_capability),
-        "compute capability of each GPU",
-        "cc>=8.0",
-    ),
-    Key("name", NAME, _each_gpu("name", lambda gpu: gpu.name), "name of each GPU", "name~=H100|H200"),
+    Key("cc", CAPABILITY, _each_gpu("compute_capability"), "compute capability of each GPU", "cc>=8.0"),
+    Key("name", NAME, _each_gpu("name"), "name of each GPU", "name~=H100|H200"),
     Key("memory", SIZE, _memory, "memory of each GPU (each MIG instance)", "memory>=40GiB"),
     Key(
         "total-memory",
@@ -443,13 +433,7 @@ _ALL = (
         "total-memory>=320GiB",
         counts=True,
     ),
-    Key(
-        "free-memory",
-        SIZE,
-        _each_gpu("memory_free", lambda gpu: gpu.memory_free),
-        "free memory of each GPU",
-        "free-memory>=20GiB",
-    ),
+    Key("free-memory", SIZE, _each_gpu("memory_free"), "free memory of each GPU", "free-memory>=20GiB"),
     Key(
         "no-other-processes",
         SWITCH,
@@ -460,29 +444,15 @@ _ALL = (
     Key("nvlink", SWITCH, _each_gpu("nvlinks", _has_nvlink), "each GPU has an NVLink that is up", "nvlink"),
     Key("p2p", SWITCH, _peer_to_peer, "each GPU reads every other's memory", "p2p"),
     Key("mig", SWITCH, _each_gpu("mig", _has_mig), "MIG mode of each GPU", "mig==off"),
-    Key("ecc", SWITCH, _each_gpu("health.ecc", lambda gpu: gpu.health.ecc), "error correction of each GPU", "ecc==on"),
+    Key("ecc", SWITCH, _each_gpu("health.ecc"), "error correction of each GPU", "ecc==on"),
     Key("driver", DRIVER, _driver, "the driver's version, or its branch", "driver>=550"),
     Key("driver-cuda", CUDA, _driver_cuda, "newest CUDA that the driver supports", "driver-cuda>=12.4"),
-    Key("os", _SYSTEM, _fact("host.os", lambda s: s.host.os), "operating system", "os==linux"),
-    Key("arch", _PROCESSOR, _fact("host.arch", lambda s: s.host.arch), "processor architecture", "arch==x86_64"),
-    Key("libc", LIBC, _fact("host.libc", lambda s: s.host.libc), "the C library", "libc>=glibc-2.28", of_host=False),
-    Key(
-        "container",
-        SWITCH,
-        _fact("host.container", _is_contained),
-        "inside a container",
-        "container==no",
-        of_host=False,
-    ),
+    Key("os", _SYSTEM, _fact("host.os"), "operating system", "os==linux"),
+    Key("arch", _PROCESSOR, _fact("host.arch"), "processor architecture", "arch==x86_64"),
+    Key("libc", LIBC, _fact("host.libc"), "the C library", "libc>=glibc-2.28", of_host=False),
+    Key("container", SWITCH, _container, "inside a container", "container==no", of_host=False),
     Key("toolkit", CUDA, _toolkit, "the CUDA toolkit on the host", "toolkit>=12.4", of_host=False),
-    Key(
-        "python",
-        PYTHON,
-        _fact("target.python", lambda s: s.target.python),
-        "the target's Python",
-        "python>=3.11,<3.14",
-        of_host=False,
-    ),
+    Key("python", PYTHON, _fact("target.python"), "the target's Python", "python>=3.11,<3.14", of_host=False),
     Key("cupy", PACKAGE, _cupy, "CuPy's version; none: not installed", "cupy>=14,<15", of_host=False),
     Key(
         "line",
@@ -514,8 +484,7 @@ _ALIASES = {
     "gpu-name": "name", "model": "name", "cuda": "driver-cuda", "driver-version": "driver", "peer-to-peer": "p2p",
     "platform": "arch", "idle": "no-other-processes", "exclusive": "no-other-processes",
 }  # fmt: skip
-_MAX_SHOWN = 60  # characters
-_MAX_LENGTH = 200
+_MAX_LENGTH = 200  # characters
 
 
 class RequirementError(GpuenvError, ValueError):
@@ -565,8 +534,7 @@ def parse_requirement(text: str, origin: Origin = _COMMAND_LINE) -> Requirement:
     try:
         return _parse(text, origin)
     except ValueError as error:
-        shown = text.strip()[:_MAX_SHOWN] or "an empty text"
-        raise RequirementError(f"{origin.text}: {_printable(shown)}: {error}") from error
+        raise RequirementError(f"{origin.text}: {excerpt(text.strip()) or 'an empty text'}: {error}") from error
 
 
 def _parse(text: str, origin: Origin) -> Requirement:
@@ -597,7 +565,7 @@ def _unknown_key(name: str) -> str:
     nearest = _ALIASES.get(folded)
     nearest = nearest or next(iter(difflib.get_close_matches(folded, list(KEYS), 1, 0.5)), None)
     hint = f"; did you mean {nearest}, as in {KEYS[nearest].example}?" if nearest else ""
-    return f"unknown key {_printable(name[:_MAX_SHOWN])!r}{hint} (one of {', '.join(KEYS)})"
+    return f"unknown key {excerpt(name)!r}{hint} (one of {', '.join(KEYS)})"
 
 
 def _clauses(key: Key, text: str) -> tuple[Clause, ...]:
@@ -621,7 +589,3 @@ def _clauses(key: Key, text: str) -> tuple[Clause, ...]:
         except ValueError as error:
             raise ValueError(f"{error}, as in {key.example}") from error
     return tuple(clauses)
-
-
-def _printable(text: str) -> str:
-    return "".join(character if character.isprintable() else "?" for character in text)

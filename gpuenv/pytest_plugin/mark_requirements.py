@@ -105,13 +105,7 @@ def blames_machine(text: str) -> bool:
 
 
 def context_lost(state: RunState, test: str, text: str) -> str | None:
-    """A note that an earlier test in this process lost the CUDA context; None if this test is the first, or did not.
-
-    Args:
-        state: records the first such test.
-        test: the name of the test that fails.
-        text: its error.
-    """
+    """A note that an earlier test in this process lost the CUDA context; None if this test is the first, or did not."""
     error = next((error for error in _CONTEXT_ERRORS if error in text), None)
     if error is None:
         return None

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
+from packaging.version import Version
+
 from gpuenv.matrix.tables import Matrix, Release, RocmLine, WheelLine
 from gpuenv.refresh.companions import companion_measurement, merge_companions, newer_companions
 from gpuenv.refresh.minors import minor_measurement, new_minors, new_toolkits, nvrtc_ranges
-from gpuenv.refresh.new_lines import NewLine, new_line, next_names
-from gpuenv.refresh.package_index import Index, python_of
+from gpuenv.refresh.package_index import Index, NoReleaseError, python_of
 from gpuenv.refresh.releases import release_measurement
-from gpuenv.refresh.row_edits import Additions, Measurement, RefreshContext, measure_or_reuse
+from gpuenv.refresh.row_edits import Additions, Measurement, NewLine, RefreshContext, measure_or_reuse, total_size
 
 _WORKERS = 6  # parallel queries of the index
+_AHEAD = 2  # CUDA majors, and ROCm minors, after the newest known ones
 FLOOR = "11.3"  # the oldest CuPy that the matrix covers
 
 
@@ -27,10 +29,7 @@ class UnknownRowError(ValueError):
 def find_additions(matrix: Matrix, context: RefreshContext, again: Collection[str] = ()) -> Additions:
     """Finds and measures everything that the index has and the matrix lacks.
 
-    Args:
-        matrix: to update.
-        context: the index, folders and tools of the refresh.
-        again: names of known rows to measure again, such as ``cupy-cuda13x/14.2.0``.
+    ``again`` has the names of known rows to measure again, such as ``cupy-cuda13x/14.2.0``.
 
     Raises:
         PackageIndexError: the index cannot be queried.
@@ -45,9 +44,8 @@ def find_additions(matrix: Matrix, context: RefreshContext, again: Collection[st
     finally:
         pool.shutdown(cancel_futures=True)  # after an error, the other queries are not begun
     left = [entry for entry in measurements if not context.cache_file(entry.key).is_file()]
-    sizes = [entry.size for entry in left]
     if measurements:
-        context.progress.start(len(left), None if None in sizes else sum(size or 0 for size in sizes))
+        context.progress.start(len(left), total_size(entry.size for entry in left))
     rows = [measure_or_reuse(entry, context) for entry in measurements]
     if measurements:
         context.progress.end()
@@ -182,3 +180,25 @@ def changed_yanks(index: Index, python: str, rows: _Rows) -> tuple[_Yanked, _Res
         (line.name, release.cupy) for line, release in rows if line.name not in answer and release.yanked is not None
     )
     return tuple(yanked), tuple(restored)
+
+
+def next_names(matrix: Matrix) -> Iterator[str]:
+    """Yields the names of the next lines for CUDA and ROCm."""
+    newest = max(line.cuda_major for line in matrix.wheel_lines)
+    for major in range(newest + 1, newest + 1 + _AHEAD):
+        yield f"cupy-cuda{major}x"
+    versions = [tuple(map(int, line.rocm.split(".")[:2])) for line in matrix.rocm_lines]
+    if versions:
+        major, minor = max(versions)
+        for ahead in range(1, _AHEAD + 1):
+            yield f"cupy-rocm-{major}-{minor + ahead}"
+        yield f"cupy-rocm-{major + 1}-0"
+
+
+def new_line(name: str, index: Index) -> NewLine | None:
+    """Returns a line with its releases, the newest first; None if the index does not have it."""
+    try:
+        releases = sorted(set(index.unknown(name, ">0", ())), key=Version, reverse=True)
+    except NoReleaseError:
+        return None
+    return NewLine(name, tuple(releases)) if releases else None

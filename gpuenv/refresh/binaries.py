@@ -162,10 +162,6 @@ def ask_nvrtc(folder: Path, environment: Mapping[str, str]) -> Nvrtc:
 _ELF_MAGIC = b"\x7fELF\x02\x01"  # 64 bit, little endian: every platform with CUDA
 
 
-class ElfError(ValueError):
-    """Not a 64-bit little-endian ELF file, or a broken one."""
-
-
 class Elf(NamedTuple):
     """Parts of an ELF file; ``versions`` are the required symbol versions, as ``GLIBC_2.17``."""
 
@@ -179,10 +175,10 @@ def read_elf(data: bytes) -> Elf:
     """Reads an ELF file.
 
     Raises:
-        ElfError: it is another or a broken file.
+        ValueError: it is another or a broken file.
     """
     if not data.startswith(_ELF_MAGIC):
-        raise ElfError("not a 64-bit little-endian ELF file")
+        raise ValueError("not a 64-bit little-endian ELF file")
     try:
         sections = list(ELFFile(BytesIO(data)).iter_sections())
         tags = [tag for section in sections if isinstance(section, DynamicSection) for tag in section.iter_tags()]
@@ -196,7 +192,7 @@ def read_elf(data: bytes) -> Elf:
             code=tuple(section.data() for section in sections if section.name in SECTIONS),
         )
     except (ELFError, LookupError, OverflowError) as error:
-        raise ElfError(f"a broken ELF file: {error}") from error
+        raise ValueError(f"a broken ELF file: {error}") from error
 
 
 _NAME_LENGTH = 8  # of a PE section: .nv_fatbin becomes .nv_fatb
@@ -241,7 +237,8 @@ class GpuCode(NamedTuple):
 class _FatbinEntry(NamedTuple):
     kind: int
     version: tuple[int, int]
-    capability: str
+    arch: int
+    suffix: str
 
 
 def gpu_code(sections: Iterable[bytes]) -> GpuCode:
@@ -251,10 +248,14 @@ def gpu_code(sections: Iterable[bytes]) -> GpuCode:
         ValueError: the layout is unknown.
     """
     entries = [entry for data in sections for entry in _entries(data)]
-    sass = {entry.capability for entry in entries if entry.kind == _SASS}
-    ptx = {entry.capability for entry in entries if entry.kind == _PTX}
     versions = sorted({entry.version for entry in entries if entry.kind == _PTX})
-    return GpuCode(_sorted(sass), _sorted(ptx), tuple(f"{major}.{minor}" for major, minor in versions))
+    ptx_versions = tuple(f"{major}.{minor}" for major, minor in versions)
+    return GpuCode(_capabilities(entries, _SASS), _capabilities(entries, _PTX), ptx_versions)
+
+
+def _capabilities(entries: Iterable[_FatbinEntry], kind: int) -> tuple[str, ...]:
+    found = sorted({(entry.arch, entry.suffix) for entry in entries if entry.kind == kind})
+    return tuple(f"{arch // 10}.{arch % 10}{suffix}" for arch, suffix in found)
 
 
 def _entries(data: bytes) -> Iterator[_FatbinEntry]:
@@ -274,17 +275,9 @@ def _entries(data: bytes) -> Iterator[_FatbinEntry]:
             if length < _ENTRY_BYTES:
                 raise ValueError(f"an entry of GPU code with a header of {length} bytes")
             suffix = "a" if flags & _ACCELERATED else "f" if flags & _FAMILY else ""
-            yield _FatbinEntry(kind, (major, minor), f"{arch // 10}.{arch % 10}{suffix}")
+            yield _FatbinEntry(kind, (major, minor), arch, suffix)
             offset += length + padded
         position = end
-
-
-def _sorted(capabilities: Iterable[str]) -> tuple[str, ...]:
-    def key(text: str) -> tuple[int, int, str]:
-        major, minor = text.rstrip("af").split(".")
-        return int(major), int(minor), text
-
-    return tuple(sorted(capabilities, key=key))
 
 
 _LISTED_ELF = re.compile(r"\.sm_(\d+)[af]?\.(?:cubin|elf)")  # it omits the suffix of a family

@@ -167,11 +167,7 @@ def threshold(
 ) -> CudaVersion | None:
     """Returns the lowest accepted level; None if this cudart crashes, or if its answers have no single threshold.
 
-    Args:
-        runtime: ``libcudart.so.12`` and so on.
-        stub: the folder of the stub libcuda.
-        levels: to try.
-        environment: for the child processes.
+    ``runtime`` is a file such as ``libcudart.so.12``, ``stub`` the folder of the stub libcuda.
     """
     found = {level: _device_count_status(runtime, stub, level, environment) for level in sorted(levels)}
     accepted = [level for level, code in found.items() if code == _NO_DEVICE]

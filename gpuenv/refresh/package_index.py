@@ -55,8 +55,7 @@ class IndexFile:
     @property
     def python(self) -> str:
         """``cp312`` or ``cp314t``, as in the matrix; ``py3`` for any."""
-        tag = next(iter(sorted(map(str, parse_wheel_filename(self.name)[3]))))
-        interpreter, abi, _ = tag.split("-", 2)
+        interpreter, abi, _ = min(map(str, parse_wheel_filename(self.name)[3])).split("-", 2)
         return f"{interpreter}t" if abi == f"{interpreter}t" else interpreter
 
     @property
@@ -151,21 +150,13 @@ class UvIndex:
     uv: tuple[str, ...]
     environment: Mapping[str, str]
     scratch: Path
-
-    @property
-    def name(self) -> str:
-        """The installer."""
-        return "uv"
+    name = "uv"
 
     def unknown(self, name: str, wanted: str, known: Iterable[str]) -> Iterator[str]:
         """Yields unknown releases in a range for an old and then for a new Python, each the newest first.
 
-        A name without any release raises ``NoReleaseError``, since it would look like nothing new.
-
-        Args:
-            name: the distribution.
-            wanted: a range, such as ``>=13.0``.
-            known: versions, or prefixes such as ``13.4.*``.
+        A name without any release raises ``NoReleaseError``, since it would look like nothing new. ``wanted`` is such
+        as ``>=13.0``; ``known`` has versions, or prefixes such as ``13.4.*``.
         """
         left = list(known)
         for python in PYTHONS:
@@ -315,11 +306,7 @@ class PipIndex:
     pip: tuple[str, ...]
     environment: Mapping[str, str]
     scratch: Path
-
-    @property
-    def name(self) -> str:
-        """The installer."""
-        return "pip"
+    name = "pip"
 
     def unknown(self, name: str, wanted: str, known: Iterable[str]) -> Iterator[str]:
         """See ``UvIndex``."""

@@ -14,7 +14,7 @@ from packaging.version import Version
 
 from gpuenv.matrix.tables import Matrix, RocmLine, WheelLine
 from gpuenv.model.versions import CudaVersion
-from gpuenv.refresh.binaries import Binaries, MeasureError, built_with, cross_check, read_binaries
+from gpuenv.refresh.binaries import Binaries, GpuCode, MeasureError, built_with, cross_check, read_binaries
 from gpuenv.refresh.package_index import Index, IndexFile, MetadataError, python_of, read_message
 from gpuenv.refresh.row_edits import Measurement, NewRow, RefreshContext, plain
 
@@ -44,17 +44,20 @@ def release_measurement(
     key = f"{line.name}-{version}"
 
     def measure() -> NewRow:
+        pythons = _pythons(listing.files)
+        note, of_cuda = "", dict[str, object]()
         with TemporaryDirectory(dir=context.scratch) as scratch:
             folders = {name: Path(scratch, name) for name in chosen}
             for name, file in chosen.items():
                 context.index.unpack(f"{line.name}=={version}", file, folders[name])
             read = {name: read_binaries(folder) for name, folder in folders.items()}
-            note = "" if isinstance(line, RocmLine) else _second_reading(read, context)
             metadata = read_metadata(folders[_FIRST], line.name)
-            of_cuda = (
-                {} if isinstance(line, RocmLine) else _of_cuda(line, version, folders[_FIRST], read, matrix, context)
-            )
-        pythons = _pythons(listing.files)
+            if isinstance(line, WheelLine):
+                note = _second_reading(read[_FIRST].by_file, context)
+                of_cuda = {
+                    "extras": _extras(line, version, metadata, pythons, context.index),
+                    **_of_cuda(line, version, folders[_FIRST], read[_FIRST].code, matrix, context),
+                }
         uploaded = min((file.uploaded for file in listing.files if file.uploaded), default=None)
         # pip reports no dates; a row that is measured again keeps its date.
         known_date = next((row.uploaded for row in line.releases if row.cupy == version), None)
@@ -68,7 +71,6 @@ def release_measurement(
                 name: _platform(name, platforms[name], pythons, read[name])
                 for name in sorted(platforms, key=_ORDER.index)
             },
-            "extras": _extras(line, version, metadata, pythons, context.index) if isinstance(line, WheelLine) else None,
             **of_cuda,
             "yanked": listing.yanked,
             "source": key,
@@ -91,15 +93,14 @@ def binary_source(file: IndexFile, today: str, note: str | None, also: Iterable[
     return {key: value for key, value in {**fields, "also": others}.items() if value}
 
 
-def _second_reading(read: Mapping[str, Binaries], context: RefreshContext) -> str:
-    """Returns a note on cuobjdump's reading of the Linux modules; empty if it is not installed.
+def _second_reading(codes: Mapping[Path, GpuCode], context: RefreshContext) -> str:
+    """Returns a note on cuobjdump's reading of some modules; empty if it is not installed.
 
     Raises:
         MeasureError: it finds different code.
     """
     if context.cuobjdump is None:
         return ""
-    codes = {path: code for name, found in read.items() if name == _FIRST for path, code in found.by_file.items()}
     result = cross_check(context.cuobjdump, codes, context.environment)
     if result.differences:
         raise MeasureError("; ".join(result.differences))
@@ -109,7 +110,7 @@ def _second_reading(read: Mapping[str, Binaries], context: RefreshContext) -> st
 
 
 def _of_cuda(
-    line: WheelLine, version: str, folder: Path, read: Mapping[str, Binaries], matrix: Matrix, context: RefreshContext
+    line: WheelLine, version: str, folder: Path, code: GpuCode, matrix: Matrix, context: RefreshContext
 ) -> dict[str, object]:
     """Returns the facts that only wheels for CUDA have."""
     try:
@@ -125,7 +126,7 @@ def _of_cuda(
     return {
         "nvrtc_caps": steps or None,
         "caps_as_text": True if caps.as_text else None,
-        "built_with": built_with(folder, read[_FIRST].code, matrix, context.environment),
+        "built_with": built_with(folder, code, matrix, context.environment),
     }
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from packaging.version import Version
 
 from gpuenv.files import LARGEST_DOCUMENT, make_private_folder, others_reach, read_own, replace_file
+from gpuenv.matrix.canonical import comments_in, matrix_text
+from gpuenv.matrix.csv_tables import sources_text
+from gpuenv.matrix.load import read_values, to_matrix
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.versions import CudaVersion
-from gpuenv.refresh.new_lines import NewLine
 from gpuenv.refresh.package_index import Index, IndexFile
 
 
@@ -40,6 +43,13 @@ class NewRow:
     table: str
     version: str
     of: str | None
+
+
+class NewLine(NamedTuple):
+    """A distribution of CuPy without a line in the matrix, and its releases; a person has to add it."""
+
+    name: str
+    releases: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +99,9 @@ def add_to(values: dict[str, Any], additions: Additions, today: str) -> None:
         elif new.table == "cuda_minors":
             _insert(values.setdefault(new.table, []), "cuda", new, newest_first=False)
         else:
-            _insert_companion(values.setdefault(new.table, []), new)
+            rows = values.setdefault(new.table, [])  # of each distribution, the newest are first
+            position = next((number for number, row in enumerate(rows) if row["distribution"] == new.of), len(rows))
+            rows.insert(position, dict(new.row))
     for row in values.get("cuda_minors", ()):
         if row["cuda"] in additions.toolkits:
             row["toolkit_wheels"] = True
@@ -125,12 +137,6 @@ def _insert(rows: list[dict[str, Any]], key: str, new: NewRow, *, newest_first: 
     rows.append(dict(new.row))
 
 
-def _insert_companion(rows: list[dict[str, Any]], new: NewRow) -> None:
-    """Inserts a row before those of its distribution, which are newest first."""
-    position = next((number for number, row in enumerate(rows) if row["distribution"] == new.of), len(rows))
-    rows.insert(position, dict(new.row))
-
-
 _FORM = "3"  # of a cached row; rows of another form are measured again
 
 
@@ -161,7 +167,6 @@ class RefreshContext:
         environment: for the children that measure.
         cache: a folder for measured rows, so that an interrupted refresh can resume.
         scratch: a folder for downloads.
-        progress: shows the progress.
         cuobjdump: NVIDIA's reader of GPU code; None if not installed.
         stub: a folder with a libcuda of any level; None without a compiler to build it.
         levels: the CUDA levels of drivers.
@@ -199,8 +204,13 @@ class Measurement:
     @property
     def size(self) -> int | None:
         """Bytes to download; None if the index does not report them."""
-        sizes = [file.size for file in self.files]
-        return None if None in sizes else sum(size or 0 for size in sizes)
+        return total_size(file.size for file in self.files)
+
+
+def total_size(sizes: Iterable[int | None]) -> int | None:
+    """The sum of some sizes; None if one is unknown."""
+    known = [*sizes]
+    return None if None in known else sum(size or 0 for size in known)
 
 
 def measure_or_reuse(measurement: Measurement, context: RefreshContext) -> NewRow:
@@ -227,3 +237,30 @@ def _read_cached(file: Path, digests: list[str]) -> NewRow | None:
         return NewRow(**cached["row"])
     except (OSError, ValueError, TypeError, KeyError):
         return None
+
+
+def updated_files(
+    source: Path, target: Path, additions: Additions, today: str, sources_file: Path | None
+) -> tuple[dict[Path, str], Matrix]:
+    """The texts of the files in the order in which to write them, and the new matrix, validated.
+
+    The rows of ``source`` and the additions go to ``target``; measured binaries go to ``sources_file``, a CSV file, if
+    there is one.
+
+    Raises:
+        MatrixLayoutError: when the rows cannot be added to the file.
+        MatrixError: when the new matrix is invalid.
+    """
+    text = source.read_text(encoding="utf-8")
+    values, lines = read_values(text, str(source))
+    comments = comments_in(text, values, lines)
+    texts = {}
+    add_to(values, additions, today)
+    matrix = to_matrix(values, str(source), {})
+    if sources_file is not None:
+        for row in additions.rows:
+            del values["sources"][row.key]
+        in_csv = {key: row for key, row in matrix.sources.items() if key not in values["sources"]}
+        texts[sources_file] = sources_text(in_csv)
+    texts[target] = matrix_text(matrix, values, comments)
+    return texts, matrix

@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -39,12 +39,7 @@ def run_on(
 ) -> int:
     """Runs a command with the caller's streams; returns its exit code as a shell would.
 
-    Args:
-        profile: the machine.
-        command: argument vector.
-        environment: the caller's variables.
-        announce: receives messages.
-        progress: receives one before the stub driver is compiled, which takes a moment.
+    ``progress`` gets a message before the stub driver is compiled, which takes a moment; ``announce`` gets all others.
 
     Raises:
         StubBuildError: when there is no compiler, or it fails.
@@ -54,17 +49,13 @@ def run_on(
     with tempfile.TemporaryDirectory(prefix="gpuenv-machine-") as folder:
         stub = cached_stub(cache, Path(folder), announce, progress)
         toolkit = partial(cached_toolkit, cache=cache, folder=Path(folder), announce=announce)
-        machine = _lay_out(profile, Path(folder), stub, toolkit)
+        try:
+            machine = materialise(profile, Path(folder, "machine"), stub, toolkit)
+        except OSError as error:  # two entries with the same path, a name that is too long, a full disk
+            path = str(error.filename2 or error.filename or "").partition("/machine/root/")[2]
+            where = f"{profile.name}: {path}" if path else profile.name
+            raise ProfileError(f"{where}: the machine cannot be laid out: {error_reason(error)}") from error
         return _run(command, machine_environment(machine, environment, stub) | {SIMULATED: profile.name}, announce)
-
-
-def _lay_out(profile: Profile, folder: Path, stub: StubDriver, toolkit: Callable[[str], Path]) -> SimulatedMachine:
-    try:
-        return materialise(profile, folder / "machine", stub, toolkit)
-    except OSError as error:  # two entries with the same path, a name that is too long, a full disk
-        path = str(error.filename2 or error.filename or "").partition("/machine/root/")[2]
-        where = f"{profile.name}: {path}" if path else profile.name
-        raise ProfileError(f"{where}: the machine cannot be laid out: {error_reason(error)}") from error
 
 
 def machine_environment(machine: SimulatedMachine, environment: Mapping[str, str], stub: StubDriver) -> dict[str, str]:

@@ -56,18 +56,16 @@ def materialise(
 ) -> SimulatedMachine:
     """Lays a machine out in an empty folder.
 
-    Args:
-        profile: the machine.
-        folder: an empty folder.
-        stub: the compiled stub driver.
-        cuda_libraries: returns the folder with the compiled CUDA libraries of a release.
+    ``cuda_libraries`` returns the folder with the compiled CUDA libraries of a release.
 
     Raises:
         ProfileError: for a file with code, or a link that leads out of the machine.
         OSError: when a file cannot be written, or two entries of the profile have the same path.
     """
+    for path, text in profile.files.items():
+        if text.startswith(_ELF):
+            raise ProfileError(f"{profile.name}: files: {path} is a program or a library")
     root = folder / "root"
-    _refuse_code(profile)
     for path, text in (kernel_files(profile) | dict(profile.files)).items():
         _write(root / path, text)
     for device in devices_on_bus(profile):
@@ -103,13 +101,6 @@ def materialise(
     if profile.host.container is ContainerEngine.APPTAINER:
         environment["APPTAINER_CONTAINER"] = "/images/cupy.sif"
     return SimulatedMachine(environment | dict(profile.environment), root)
-
-
-def _refuse_code(profile: Profile) -> None:
-    """Refuses a profile whose files include a program or a library, by the first bytes of an ELF file."""
-    for path, text in profile.files.items():
-        if text.startswith(_ELF):
-            raise ProfileError(f"{profile.name}: files: {path} is a program or a library")
 
 
 def _check_name(what: str, path: Path, programs: Path, libraries: Iterable[Path]) -> None:

@@ -1,19 +1,25 @@
-"""Machine profiles: the records and the strict YAML reader, for which an unknown key is an error."""
+"""Machine profiles: records, the strict YAML reader, for which an unknown key is an error, and their Snapshots."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import TypeVar
 
+from gpuenv.data import data_path
 from gpuenv.files import read_at_most
+from gpuenv.matrix.assume import assume
 from gpuenv.matrix.strict_yaml import MAX_CHARACTERS, Plain, YamlError, parse
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.nvidia import CUDA_LIBRARIES
-from gpuenv.model.strings import decode_text, did_you_mean, error_reason
+from gpuenv.model.reading import assumed
+from gpuenv.model.snapshot import Gpu, PciGpu, Snapshot
+from gpuenv.model.strings import decode_text, did_you_mean, error_reason, parse_integer
+from gpuenv.model.versions import ComputeCapability, CudaVersion
 from gpuenv.report.report import Status
 
 
@@ -105,7 +111,6 @@ class DriverSpec:
         cuda: the CUDA level, as the driver's number.
         folder: the libraries' folder below the root; None for the distribution's default.
         nodes: the device nodes; None for those of a loaded module.
-        compat: a libcuda of a cuda-compat package.
     """
 
     module: KernelModule
@@ -138,7 +143,6 @@ class GpuSpec:
         name: NVML's name for it.
         memory: bytes; None if NVML does not report it.
         pci: address in sysfs's form.
-        on_bus: whether it is on the PCI bus.
         shown: how far a GPU on the bus is visible.
         mig: its MIG instances; None without MIG support.
     """
@@ -207,7 +211,6 @@ class Profile:
 
     Attributes:
         name: the file's name without its suffix.
-        source: the origin of the facts.
         inferred: facts derived by a rule, not observed.
         other_devices: further devices on the PCI bus.
         toolkit: the CUDA toolkit in ``/usr/local``, whose libraries the loader finds; None without one.
@@ -216,7 +219,6 @@ class Profile:
         links: links below the driver root: path to target.
         stub: raw keys of the stub driver, which override the derived ones.
         timeout: seconds for ``--timeout``; None for the default.
-        expect: the expected results of the doctor and the resolver.
     """
 
     name: str
@@ -306,10 +308,10 @@ class _Section:
         return None if value == "none" else value
 
     def number(self, key: str, default: int | None = None) -> int:
-        value = self.text(key, None if default is None else str(default))
-        if not re.fullmatch(r"\d+", value):
+        number = parse_integer(self.text(key, None if default is None else str(default)))
+        if number is None:
             raise self.fault(key, "a whole number")
-        return int(value)
+        return number
 
     def flag(self, key: str, *, default: bool) -> bool:
         value = self.text(key, "yes" if default else "no")
@@ -327,14 +329,14 @@ class _Section:
     def mebibytes(self, key: str) -> int | None:
         """``81559 MiB``, or ``none``."""
         value = self.text(key)
-        match = re.fullmatch(r"(\d+) MiB", value)
+        match = re.fullmatch(r"(\d{1,9}) MiB", value)
         if value != "none" and match is None:
             raise self.fault(key, "'<number> MiB' or none")
         return int(match[1]) * _MIB if match else None
 
     def cuda(self, key: str, default: str | None = None) -> int:
         """``12.4`` as the driver's number 12040."""
-        match = re.fullmatch(r"(\d+)\.(\d)", self.text(key, default))
+        match = re.fullmatch(r"(\d{1,9})\.(\d)", self.text(key, default))
         if match is None:
             raise self.fault(key, "a CUDA version such as 12.4")
         return int(match[1]) * 1000 + int(match[2]) * 10
@@ -568,7 +570,7 @@ def _gpus(section: _Section) -> tuple[GpuSpec, ...]:
             uuid=section.text("uuid", ""),
             on_bus=on_bus,
             shown=section.one_of("shown", PciVisibility, PciVisibility.NVML),
-            mig=tuple(_mig(instance) for instance in section.sections("mig")) if "mig" in section.values else None,
+            mig=tuple(map(_mig, section.sections("mig"))) if "mig" in section.values else None,
         )
         for address in addresses
     )
@@ -609,3 +611,45 @@ def _expectation(section: _Section) -> Expectation:
 def _is_below(path: str) -> bool:
     """Whether a relative path stays below the folder that it is joined to, without following links."""
     return all(part not in ("", ".", "..") for part in path.split("/")) and "\0" not in path
+
+
+def snapshot_of(profile: Profile, matrix: Matrix) -> Snapshot:
+    """The facts of a profile that determine the choice of a wheel.
+
+    Raises:
+        AssumeError: for a profile with invalid facts.
+    """
+    snapshot = assume(Snapshot(), tuple(_facts(profile)), matrix)
+    gpus = tuple(
+        Gpu(
+            assumed(number), name=assumed(gpu.name), compute_capability=assumed(ComputeCapability.parse(gpu.capability))
+        )
+        for number, gpu in enumerate(profile.gpus)
+    )
+    others = tuple(
+        PciGpu(device.pci, device.vendor, device.device)
+        for device in profile.other_devices
+        if device.pci_class.startswith("0x03")
+    )
+    return snapshot._replace(gpus=gpus, pci_gpus=others, gpu_count=assumed(len(gpus)))
+
+
+def _facts(profile: Profile) -> Iterator[str]:
+    driver = profile.driver
+    yield from ("os=linux", f"arch={profile.host.arch}", "libc=glibc-2.36", "python=3.12")  # two are in no profile
+    yield f"wsl={'yes' if driver.folder == 'usr/lib/wsl/lib' else 'no'}"
+    has_driver = driver.nvml or driver.libcuda or driver.module.is_loaded
+    yield f"driver={driver.version if has_driver else 'none'}"
+    if has_driver:
+        yield f"driver-cuda={CudaVersion.from_number(driver.cuda)}"
+    if profile.toolkit:
+        yield f"toolkit={profile.toolkit}"
+    for text in (*profile.target.packages, *profile.target.elsewhere):
+        name, _, release = text.partition("==")  # the form in profiles
+        yield f"package.{name.strip()}={release.strip()}"
+
+
+def shipped_machines(matrix: Matrix) -> Mapping[str, Snapshot]:
+    """The Snapshots of the profiles that ship with gpuenv, by name."""
+    profiles = (load(path) for path in sorted(data_path("machines").glob("*.yaml")))
+    return {profile.name: snapshot_of(profile, matrix) for profile in profiles}

@@ -1,4 +1,7 @@
-"""Compiles the stub NVIDIA driver and stub CUDA libraries, and caches them in the user's cache folder."""
+"""Compiles the stub NVIDIA driver and stub CUDA libraries, and caches them in the user's cache folder.
+
+Every function that compiles raises ``StubBuildError`` if there is no compiler, or it fails.
+"""
 
 from __future__ import annotations
 
@@ -56,11 +59,7 @@ class StubDriver:
 
 
 def build(destination: Path, *, extra_flags: Sequence[str] = ()) -> StubDriver:
-    """Compiles all parts into one folder.
-
-    Raises:
-        StubBuildError: when there is no compiler, or it fails.
-    """
+    """Compiles all parts into one folder."""
     compiler = _compiler()
     destination.mkdir(parents=True, exist_ok=True)
     stub = stub_paths(destination)
@@ -88,11 +87,7 @@ def stub_paths(folder: Path) -> StubDriver:
 
 
 def compile_library(source: Path, name: str, output: Path) -> None:
-    """Compiles one C file into a shared library.
-
-    Raises:
-        StubBuildError: when there is no compiler, or it fails.
-    """
+    """Compiles one C file into a shared library."""
     flags = ["-shared", "-fPIC", "-x", "c", str(source), f"-Wl,-soname,{name}", "-o", str(output)]
     _run([*_compiler(), *flags])
 
@@ -164,17 +159,9 @@ def _toolkit_sonames(release: str) -> list[str]:
 
 
 def compile_toolkit(release: str, folder: Path) -> Path:
-    """Compiles the libraries of a CUDA release that CuPy and cuda-pathfinder load, unless their folder exists.
+    """Compiles the libraries of a CUDA release, such as 12.4, that CuPy and cuda-pathfinder load.
 
-    Args:
-        release: such as ``12.4``.
-        folder: the parent folder.
-
-    Returns:
-        their folder.
-
-    Raises:
-        StubBuildError: when there is no compiler, or it fails.
+    Returns their folder, below ``folder``; if it exists, nothing is compiled.
     """
     libraries = folder / f"cuda-{release}"
     if libraries.is_dir():
@@ -207,11 +194,7 @@ def cache_folder(environment: Mapping[str, str], announce: Announce) -> Path | N
 
 
 def cached_stub(cache: Path | None, folder: Path, announce: Announce, progress: Announce) -> StubDriver:
-    """The stub driver, below a folder of this run: copied from the cache, or compiled and kept there.
-
-    Raises:
-        StubBuildError: when there is no compiler, or it fails.
-    """
+    """The stub driver, below a folder of this run: copied from the cache, or compiled and kept there."""
     stub = stub_paths(folder / "stub")
     names = [part.name for part in (stub.nvml, stub.cuda, stub.uname, stub.audit, stub.nvidia_smi)]
     if not _copy_from_cache(cache, names, stub.folder, announce):
@@ -222,11 +205,7 @@ def cached_stub(cache: Path | None, folder: Path, announce: Announce, progress: 
 
 
 def cached_toolkit(release: str, cache: Path | None, folder: Path, announce: Announce) -> Path:
-    """The folder, below one of this run, with the libraries of a CUDA release, from the cache or compiled.
-
-    Raises:
-        StubBuildError: when there is no compiler, or it fails.
-    """
+    """The folder, below one of this run, with the libraries of a CUDA release, from the cache or compiled."""
     libraries, kept = folder / f"cuda-{release}", cache and cache / f"cuda-{release}"
     names = _toolkit_sonames(release)
     if not _copy_from_cache(kept, names, libraries, announce):

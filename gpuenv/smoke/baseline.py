@@ -14,7 +14,6 @@ Peaks = Mapping[str, Mapping[str, float]]
 
 WELL_BELOW = 0.35  # of the theoretical peak: healthy GPUs reach 0.5 to 0.95 of it, depending on model and power
 TOLERANCE = 0.15  # a rate lower by more is reported; clocks and other users of the bus change it by less
-SMALLER_IS_BETTER = {"s"}
 _TIME_TOLERANCE = 2.0  # times, such as compile times, vary more than rates
 _UNCOMPARED_UNITS = {"B", "1", "C", "MHz", "W"}  # sizes, counts and momentary state
 # Timings of the host, not the GPU: NumPy, the compiler, copies through a buffer, empty launches.
@@ -163,6 +162,6 @@ def _numbers(tests: Sequence[TestResult]) -> dict[_Key, tuple[float, str]]:
 
 def _compare_number(key: _Key, unit: str, value: float, reference: float, against: str) -> Compared:
     ratio = value / reference
-    worse = ratio > _TIME_TOLERANCE if unit in SMALLER_IS_BETTER else ratio < 1.0 - TOLERANCE
+    worse = ratio > _TIME_TOLERANCE if unit == "s" else ratio < 1.0 - TOLERANCE
     is_host_timing = _HOST_TIMING.fullmatch(key[1].partition(".")[2]) is not None
     return Compared(key[1], key[0], unit, value, reference, ratio, worse and not is_host_timing, against)

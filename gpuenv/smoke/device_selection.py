@@ -21,11 +21,8 @@ class Device:
     Attributes:
         visible: value of CUDA_VISIBLE_DEVICES that shows a child this device only.
         uuid: of the GPU or instance, if known.
-        name: product name.
-        compute_capability: such as 9.0.
         memory_total: bytes.
         index: NVML index of the GPU, which --gpu accepts.
-        pci: PCI address of the GPU.
         exclusive: whether only one process at a time can use it.
         instance: whether it is a MIG instance.
         uuid_is_checked: whether a test compares the UUID that CUDA reports with this one.
@@ -118,9 +115,8 @@ def powered_down_gpus(snapshot: Snapshot, devices: Sequence[Device]) -> tuple[st
 def devices_from_cupy(facts: Sequence[Mapping[str, object]], environment: Mapping[str, str]) -> tuple[Device, ...]:
     """Returns the devices that CuPy listed, for machines where no other source lists any.
 
-    Args:
-        facts: one mapping per device, in CUDA's order.
-        environment: of the caller; its CUDA_VISIBLE_DEVICES maps CUDA's numbers to entries.
+    ``facts`` has one mapping per device, in CUDA's order; the caller's CUDA_VISIBLE_DEVICES maps CUDA's numbers to
+    entries.
     """
     devices = []
     for number, entry in enumerate(facts):

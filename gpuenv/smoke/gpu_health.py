@@ -65,25 +65,24 @@ def watched_result(result: TestResult, samples: Sequence[Mapping[str, object]]) 
         return "gpu-idle" in clock_reasons(entry.get("reasons"))
 
     loaded = [entry for entry in samples if not is_idle(entry)]
-    measured: dict[str, tuple[float, str]] = {}
+    measured: dict[str, Quantity] = {}
     for name, key, pick, unit in (
         ("temperature_most", "temperature", max, "C"),
         ("clock_least", "clock", min, "MHz"),
         ("clock_most", "clock", max, "MHz"),
     ):
         if values := column(key, loaded):
-            measured[name] = (pick(values), unit)
+            measured[name] = Quantity(float(pick(values)), unit)
     if values := column("power", loaded):
-        measured["power_most"] = (max(values) / 1000, "W")
+        measured["power_most"] = Quantity(max(values) / 1000, "W")
     for key in ("ecc_corrected", "ecc_uncorrected", "pcie_replays"):
         if values := column(key, samples):
-            measured[f"{key}_new"] = (max(values) - values[0], "1")
+            measured[f"{key}_new"] = Quantity(float(max(values) - values[0]), "1")
     for reason in dict.fromkeys(reason for entry in loaded for reason in clock_reasons(entry.get("reasons"))):
         share = sum(reason in clock_reasons(entry.get("reasons")) for entry in loaded) / len(loaded)
-        measured[THROTTLED + reason] = (share, "1")
-    quantities = {name: Quantity(float(value), unit) for name, (value, unit) in measured.items()}
-    result = replace(result, measured={**result.measured, **quantities})
-    count = int(measured.get("ecc_uncorrected_new", (0, ""))[0])
+        measured[THROTTLED + reason] = Quantity(share, "1")
+    result = replace(result, measured={**result.measured, **measured})
+    count = int(measured.get("ecc_uncorrected_new", Quantity(0.0, "1")).value)
     if not count:
         return result
     detail = f"{count} uncorrected memory errors during the test"
@@ -101,12 +100,7 @@ def health_results(
 ) -> tuple[TestResult, ...]:
     """Returns one result per GPU, from its NVML state before and after the tests and the kernel messages since.
 
-    Args:
-        before: the machine before the tests.
-        after: the machine after them.
-        messages: lines of the kernel log since the start; None if it is not readable.
-        devices: what the tests ran on.
-        took: seconds.
+    ``messages`` is None if the kernel log is not readable; ``took`` is in seconds.
     """
     wanted = {device.uuid for device in devices if not device.instance}
     now = {gpu.uuid.value: gpu for gpu in after.gpus}

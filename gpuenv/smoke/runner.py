@@ -57,11 +57,9 @@ class RunSettings:
     """Where and how the tests run.
 
     Attributes:
-        interpreter: of the target.
         environment: the caller's variables, which the tests inherit.
         folder: the caller's working folder, the base of relative paths in PYTHONPATH.
         at_once: number of parallel tests.
-        fault: a fault to inject, or None.
         program: the payload's main file.
         until: ``time.monotonic`` at which the run must end, or None.
         kept_awake: UUIDs of the GPUs that the driver would shut down between two tests.
@@ -128,30 +126,20 @@ def _test_run(settings: RunSettings) -> Iterator[_TestRun]:
 
 
 class RunResults(NamedTuple):
-    """The results in the order of the tasks, and the versions that the target reported."""
+    """The results in the order of the tasks, and the versions that the target reported.
+
+    If the run was interrupted, all its processes are ended, and the remaining tests are skipped.
+    """
 
     tests: tuple[TestResult, ...]
     versions: Mapping[str, str]
-
-
-class RunInterrupted(KeyboardInterrupt):
-    """All processes are ended; ``outcome`` has the results so far, with the remaining tests as skipped."""
-
-    def __init__(self, outcome: RunResults) -> None:
-        super().__init__()
-        self.outcome = outcome
+    is_interrupted: bool = False
 
 
 def run_tasks(tasks: Sequence[Task], settings: RunSettings, progress: OnResult = lambda *_: None) -> RunResults:
     """Runs every task; those that must run alone come last.
 
-    Args:
-        tasks: what to run.
-        settings: where and how.
-        progress: receives each result, the number done and the total.
-
-    Raises:
-        RunInterrupted: interrupted.
+    ``progress`` gets each result, the number done and the total.
     """
     results: dict[int, TestResult] = {}
     with _test_run(settings) as run:
@@ -185,7 +173,7 @@ def run_tasks(tasks: Sequence[Task], settings: RunSettings, progress: OnResult =
                 done.get(number) or skipped_result(task.test, task.gpu, Trouble.INTERRUPTED, detail, task.repeat)
                 for number, task in enumerate(tasks)
             ]
-            raise RunInterrupted(RunResults(fail_lost_gpus(tests), dict(run.versions))) from None
+            return RunResults(fail_lost_gpus(tests), dict(run.versions), is_interrupted=True)
     return RunResults(fail_lost_gpus([results[number] for number in range(len(tasks))]), dict(run.versions))
 
 

@@ -19,7 +19,7 @@ from gpuenv.probe.session import take_snapshot
 from gpuenv.smoke.baseline import Peaks, compare_with_peaks, compare_with_same_model, compare_with_start
 from gpuenv.smoke.device_selection import Device, powered_down_gpus, select_devices, visible_devices
 from gpuenv.smoke.gpu_health import KernelLog, health_results
-from gpuenv.smoke.runner import RunInterrupted, RunResults, RunSettings, list_devices, run_tasks
+from gpuenv.smoke.runner import RunResults, RunSettings, list_devices, run_tasks
 from gpuenv.smoke.tasks import (
     BUDGET,
     DEADLINE,
@@ -59,10 +59,8 @@ class SmokeTarget:
     """The environment and the machine that the tests run in.
 
     Attributes:
-        interpreter: of the target.
         environment: the caller's variables.
         folder: the caller's working folder.
-        snapshot: of the machine.
         driver_root: root folder of the driver's files.
         started: ``time.monotonic`` at the start of the command.
         until: ``time.monotonic`` at which the run must end, or None.
@@ -88,12 +86,8 @@ def run_smoke(
 ) -> SmokeResult:
     """Runs the tests.
 
-    Args:
-        options: what to run.
-        target: where to run it.
-        obstacle: returns why no GPU is usable, according to the doctor.
-        announce: receives progress messages.
-        started_at: time of day, ISO 8601.
+    ``obstacle`` returns why no GPU is usable, according to the doctor; ``announce`` gets progress messages;
+    ``started_at`` is the time of day, ISO 8601.
 
     Raises:
         UnusableTarget: the target environment cannot run any test.
@@ -118,26 +112,25 @@ def run_smoke(
         devices, error = list_devices(settings, options.timeout or DEADLINE[options.level])
     if not devices:
         parts = [obstacle(target.snapshot) or "no GPU is visible", f"CuPy reports: {error}" if error else ""]
-        return _skip_each(options, target, Trouble.NO_DEVICE, "; ".join(filter(None, parts)), started_at)
+        return skip_all(options, target, "; ".join(filter(None, parts)), started_at, Trouble.NO_DEVICE)
     devices = select_devices(devices, options.gpus)
     if is_simulated(target.environment):
         return skip_all(options, target, RUNS_NO_KERNEL, started_at)
-    try:
-        outcome = _run(options, target, devices, announce)
-    except RunInterrupted as stop:
-        so_far = _result(options, target, devices, stop.outcome, started_at)
-        raise SmokeInterrupted(so_far._replace(exit_code=int(ExitCode.INTERRUPTED))) from None
-    return _result(options, target, devices, outcome, started_at)
+    outcome = _run(options, target, devices, announce)
+    result = _result(options, target, devices, outcome, started_at)
+    if outcome.is_interrupted:
+        raise SmokeInterrupted(result._replace(exit_code=int(ExitCode.INTERRUPTED)))
+    return result
 
 
-def skip_all(options: SmokeOptions, target: SmokeTarget, reason: str, started_at: str) -> SmokeResult:
-    """Returns a result with every selected test skipped for the same reason."""
-    return _skip_each(options, target, Trouble.NOT_APPLICABLE, reason, started_at)
-
-
-def _skip_each(
-    options: SmokeOptions, target: SmokeTarget, trouble: Trouble, reason: str, started_at: str
+def skip_all(
+    options: SmokeOptions,
+    target: SmokeTarget,
+    reason: str,
+    started_at: str,
+    trouble: Trouble = Trouble.NOT_APPLICABLE,
 ) -> SmokeResult:
+    """Returns a result with every selected test skipped for the same reason."""
     tests = select_tests(options)
     results = tuple(skipped_result(test, None, trouble, reason) for test in tests)
     return _result(options, target, (), RunResults(results, {}), started_at)
@@ -178,7 +171,9 @@ def _run(options: SmokeOptions, target: SmokeTarget, devices: tuple[Device, ...]
             announce(f"{done} of {total} tests done; last: {result.name} ({result.status.value})")
 
     try:
-        found, versions = run_tasks(plan_tasks(tests, devices, options), settings, progress)
+        outcome = run_tasks(plan_tasks(tests, devices, options), settings, progress)
+        if outcome.is_interrupted:
+            return outcome
         # The health is checked in all levels but the quick one and after every failure, but not with an injected fault.
         due = (
             (options.level is not SmokeLevel.QUICK or options.burn_in is not None)
@@ -187,14 +182,14 @@ def _run(options: SmokeOptions, target: SmokeTarget, devices: tuple[Device, ...]
         )
         is_skipped = options.fault or {"health", HEALTH_STATE} & {*options.skip}
         state: tuple[TestResult, ...] = ()
-        if not is_skipped and (due or any(test.status in BROKEN for test in found)):
+        if not is_skipped and (due or any(test.status in BROKEN for test in outcome.tests)):
             began = time.monotonic()
             request = ProbeRequest(target.environment, target.interpreter, target.driver_root, timeout=_STATE_SECONDS)
             after = take_snapshot(request)
             state = health_results(target.snapshot, after, log.lines(), devices, time.monotonic() - began)
     finally:
         log.close()
-    return RunResults(found + skip_for_few_gpus(tests, devices, options) + state, versions)
+    return RunResults(outcome.tests + skip_for_few_gpus(tests, devices, options) + state, outcome.versions)
 
 
 def _result(

@@ -56,18 +56,11 @@ class MinimumRate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TestInfo:
-    """A test as its class describes it.
+    """A test as its class describes it, see ``GpuTest``; ``sizes`` are its LEVELS.
 
     Attributes:
         name: ``blas.matmul_f32``.
         group: ``blas``.
-        title: what it verifies.
-        sizes: level -> sizes, for the levels with an entry.
-        needs: its requirements.
-        tolerance: the accepted error, and why.
-        alone: the levels in which it runs alone, because it measures times, or watches or fills memory.
-        seconds: level -> deadline, if the level's default is too short.
-        leaves: what its deliberate fault leaves behind; empty for a test without one.
     """
 
     __test__ = False  # not for pytest
@@ -148,10 +141,7 @@ class Task:
     """One test on one GPU, or on all of them.
 
     Attributes:
-        test: the test.
-        size: its sizes.
         devices: that its process sees.
-        seed: of its input.
         repeat: number of the repetition, from 0.
         deadline: seconds.
         level: of its sizes; deeper than requested if the test has none for that level.

@@ -15,8 +15,7 @@ from gpuenv.model.codec import encode
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.report.report import make_report
-from gpuenv.simulate.profile import load
-from gpuenv.simulate.profile_snapshot import snapshot_of
+from gpuenv.simulate.profile import load, snapshot_of
 from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from gpuenv.matrix.what_if import resolve_fleet
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.versions import DriverVersion
-from gpuenv.simulate.profile_snapshot import shipped_machines
+from gpuenv.simulate.profile import shipped_machines
 from tests.matrix.resolutions import machine
 from tests.matrix.table import PLATFORMS, PYTHONS
 

@@ -15,7 +15,7 @@ import pytest
 from gpuenv.data import data_path
 from gpuenv.matrix.canonical import matrix_text
 from gpuenv.matrix.load import load, read_values, to_matrix
-from gpuenv.refresh.new_lines import next_names
+from gpuenv.refresh.additions import next_names
 from tests.recipes.recipe_files import read_yaml
 from tests.refresh.local_index import LINUX, LocalIndex, Wheel, make_wheel
 from tests.refresh.workspace import SMALL, Workspace

@@ -17,8 +17,8 @@ from gpuenv.files import user_cache, user_data
 from gpuenv.matrix.canonical import matrix_text
 from gpuenv.matrix.load import load, read_values, to_matrix
 from gpuenv.model.codec import encode
-from gpuenv.refresh.changed_answers import changed_answers
 from gpuenv.refresh.row_edits import Additions, MatrixLayoutError, NewRow, add_to
+from gpuenv.refresh.summary import changed_answers
 
 TEXT = data_path("matrix.yaml").read_text(encoding="utf-8")
 _MATRIX = load(data_path("matrix.yaml"))

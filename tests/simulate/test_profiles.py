@@ -75,6 +75,9 @@ VALID = (data_path("machines") / "h200-580.yaml").read_text(encoding="utf-8")
         ("capability: 9.0", "capabilty: 9.0", 12, "capabilty: unknown key; did you mean capability?"),
         ("  packages:", "  package:", 15, "package: unknown key; did you mean packages?"),
         ("toolkit: 13.0", "toolkit: 13.0\ntoolkit: 12.0", 14, "the key toolkit occurs a second time"),
+        ("  cuda: 13.0", f"  cuda: {'9' * 5000}.0", 10, "cuda: expected a CUDA version such as 12.4"),
+        ("memory: 143771 MiB", f"memory: {'9' * 5000} MiB", 12, "memory: expected '<number> MiB' or none"),
+        ("exit_code: 0", f"exit_code: {'9' * 5000}", 16, "exit_code: expected a whole number"),
     ],
 )
 def test_an_error_in_a_profile_is_reported_with_its_line(

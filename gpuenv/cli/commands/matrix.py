@@ -77,7 +77,7 @@ def _machine_lines(matrix: Matrix, *, verbose: bool) -> Iterator[str]:
         CommandError: when a machine gets neither a wheel nor a reason: the matrix has no rows for it.
     """
     from gpuenv.matrix.resolve import resolve_all
-    from gpuenv.simulate.profile_snapshot import shipped_machines
+    from gpuenv.simulate.profile import shipped_machines
 
     machines = shipped_machines(matrix)
     without = 0

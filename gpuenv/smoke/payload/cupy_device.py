@@ -126,11 +126,7 @@ class CupyDevice:
     def count_wrong(self, got: Array, answer: ExpectedArray, rows: Array, columns: Optional[Array] = None) -> Array:
         """Counts the wrong elements of a large matrix on the GPU, without copying it to the host.
 
-        Args:
-            got: the matrix.
-            answer: a smaller expected array.
-            rows: for each row of the matrix, that of ``answer`` which it must equal.
-            columns: the same for columns; None if they are the same.
+        Row ``i`` of the matrix must equal row ``rows[i]`` of ``answer``; columns the same, unless ``columns`` is None.
         """
         value = self.to_device(answer.value)
         bound = self.to_device(np.broadcast_to(answer.bound, answer.value.shape))
@@ -243,9 +239,9 @@ class CupyDevice:
             self.pool.set_limit(size=1 << 20)
 
 
-def round_count(seconds: float) -> int:
+def round_count(seconds: float, most: int = MAX_ROUNDS) -> int:
     """Returns how many rounds to measure if one takes that many seconds."""
-    return max(2, min(MAX_ROUNDS, int(MAX_SECONDS / max(seconds, 1e-6))))
+    return max(2, min(most, int(MAX_SECONDS / max(seconds, 1e-6))))
 
 
 def allocate_pinned(make: Callable[[int], Any], count: int) -> Any:

@@ -151,12 +151,7 @@ def is_memory_error(kind: str, text: str, free: float = math.inf) -> bool:
 def explain_lack_of_memory(wanted: float, held: float, free: float, total: float, limit: float) -> SmokeVerdict:
     """Returns the verdict on a failed allocation; all numbers in bytes.
 
-    Args:
-        wanted: size of the allocation; 0 if unknown.
-        held: held by this process's pool.
-        free: free memory of the GPU.
-        total: memory of the GPU.
-        limit: of the pool, or 0.
+    This process's pool has ``held``, and a ``limit`` or 0; ``wanted`` is 0 if unknown.
     """
     if limit and held + wanted > limit:
         detail = "out of memory: the pool's limit is %s" % format_size(limit)

@@ -2,6 +2,10 @@
 
 from typing import Optional
 
+import numpy as np
+
+from gpuenv.smoke.payload.expected import exact
+
 
 class GpuTest:
     """A test: its input, the answers expected by the host, and those of the GPU.
@@ -23,6 +27,7 @@ class GpuTest:
         LEAVES: what its deliberate fault, after which its CUDA context is lost, leaves behind; such a test runs on
             request only, and never under MPS.
         SHRINKS: the size to halve when memory is short.
+        BYTES: of GPU memory per unit of the size that shrinks, else of ``n``; 0 if ``memory`` has another formula.
         HOST: bytes of host memory (input, answers, comparison) per byte of GPU memory.
     """
 
@@ -37,6 +42,7 @@ class GpuTest:
     EXACT_REPEAT = False
     LEAVES = ""
     SHRINKS: Optional[str] = None
+    BYTES = 0
     HOST = 3
 
     def inputs(self, random, size):
@@ -56,11 +62,26 @@ class GpuTest:
 
     def memory(self, size):
         """Returns the bytes of GPU memory that the sizes take; 0 if negligible."""
-        return 0
+        return size.get(self.SHRINKS or "n", 0) * self.BYTES
 
     def kernel(self, gpu, name):
         """Returns a kernel of the test; it is compiled at its first launch."""
         return gpu.compile(self.KERNELS[name], name)
+
+
+class SameAsNumpy(GpuTest):
+    """A test whose answers NumPy and CuPy compute by the same calls, and exactly."""
+
+    def results(self, package, data):
+        """Returns the answers, computed with ``numpy`` or ``cupy``: name -> array."""
+        raise NotImplementedError
+
+    def expect(self, data):
+        return {name: exact(value) for name, value in self.results(np, data).items()}
+
+    def run(self, gpu, data):
+        arrays = {name: gpu.to_device(value) for name, value in data.items()}
+        return {name: gpu.to_host(value) for name, value in self.results(gpu.cp, arrays).items()}
 
 
 # Makes CuPy compile its incidental reductions quickly. CuPy generates a reduction from CUB's headers where possible

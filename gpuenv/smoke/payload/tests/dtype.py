@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpuenv.smoke.payload.expected import UNIT, approx, exact
-from gpuenv.smoke.payload.tests import GpuTest
+from gpuenv.smoke.payload.tests import GpuTest, SameAsNumpy
 
 WHOLE = "bBhHiIqQ"
 
@@ -21,7 +21,7 @@ def name(code):
     return np.dtype(code).name
 
 
-class Casting(GpuTest):
+class Casting(SameAsNumpy):
     """Casts between every pair of dtypes, with numbers that both represent."""
 
     TITLE = "casts between every pair of dtypes"
@@ -35,22 +35,16 @@ class Casting(GpuTest):
         data["wide"] = random.integers(-(2**62), 2**62, size=size["n"] * 20, dtype=np.int64)
         return data
 
-    def casts(self, data):
+    def results(self, package, data):
         codes = [code for code in data if code != "wide"]
         # Both warn when a cast from complex to real drops the imaginary part.
-        for a, b in ((a, b) for a in codes for b in codes if a != b and (a not in "FD" or b in "FD")):
-            yield "%s_to_%s" % (name(a), name(b)), data[a].astype(b)
-        for code in WHOLE:
-            yield "cut_to_" + name(code), data["wide"].astype(code)
-
-    def expect(self, data):
-        return {key: exact(x) for key, x in self.casts(data)}
-
-    def run(self, gpu, data):
-        return {key: gpu.to_host(x) for key, x in self.casts({code: gpu.to_device(x) for code, x in data.items()})}
+        pairs = [(a, b) for a in codes for b in codes if a != b and (a not in "FD" or b in "FD")]
+        casts = {"%s_to_%s" % (name(a), name(b)): data[a].astype(b) for a, b in pairs}
+        casts.update({"cut_to_" + name(code): data["wide"].astype(code) for code in WHOLE})
+        return casts
 
 
-class Overflow(GpuTest):
+class Overflow(SameAsNumpy):
     """Integer arithmetic wraps around: sums, products, shifts, division and remainder as in NumPy."""
 
     TITLE = "integer overflow, division and remainder"
@@ -66,24 +60,12 @@ class Overflow(GpuTest):
             data[code][1][(data[code][1] == 0) | (data[code][1] == np.array(-1).astype(code))] = 3
         return data
 
-    def work(self, code, x, y):
-        found = {"sum": x + y, "product": x * y, "quotient": x // y, "remainder": x % y, "bits": (x & y) ^ (x | y)}
-        return {"%s_%s" % (name(code), key): value for key, value in found.items()}
-
-    def expect(self, data):
+    def results(self, package, data):
         answers = {}
-        with np.errstate(over="ignore"):
-            for code, (x, y) in data.items():
-                answers.update({key: exact(value) for key, value in self.work(code, x, y).items()})
-        return answers
-
-    def run(self, gpu, data):
-        got = {}
         for code, (x, y) in data.items():
-            got.update(
-                {key: gpu.to_host(value) for key, value in self.work(code, gpu.to_device(x), gpu.to_device(y)).items()}
-            )
-        return got
+            found = {"sum": x + y, "product": x * y, "quotient": x // y, "remainder": x % y, "bits": (x & y) ^ (x | y)}
+            answers.update({"%s_%s" % (name(code), key): value for key, value in found.items()})
+        return answers
 
 
 class Promotion(GpuTest):
@@ -142,18 +124,22 @@ class Special(GpuTest):
         z = random.standard_normal((2, n)) + 1j * random.standard_normal((2, n))
         return {"x": x, "y": y, "half": half, "z": z}
 
+    def results(self, package, x, y):
+        """Returns the answers that NumPy and CuPy compute exactly."""
+        return {
+            "isnan": package.isnan(x + y),
+            "maximum": package.maximum(x, y),
+            "fmax": package.fmax(x, y),
+            "sorted": package.sort(x),
+            "largest": package.nanmax(package.where(package.isinf(x), package.nan, x)),
+            "less": x < y,
+        }
+
     def expect(self, data):
-        x, y, half, z = (data[name] for name in ("x", "y", "half", "z"))
+        half, z = data["half"], data["z"]
         with np.errstate(all="ignore"):
             wide = half[0].astype("d") * half[1] + half[0]
-            answers = {
-                "isnan": exact(np.isnan(x + y)),
-                "maximum": exact(np.maximum(x, y)),
-                "fmax": exact(np.fmax(x, y)),
-                "sorted": exact(np.sort(x)),
-                "largest": exact(np.array(np.nanmax(np.where(np.isinf(x), np.nan, x)))),
-                "less": exact(x < y),
-            }
+            answers = {name: exact(value) for name, value in self.results(np, data["x"], data["y"]).items()}
         answers["half"] = approx(wide, 2 * UNIT["e"] * (np.abs(wide) + half[0].astype("d") * half[1]), "e")
         spread = np.abs(z[0]) * np.abs(z[1])
         answers["product"] = approx(z[0] * z[1], 4 * UNIT["d"] * spread, "D")
@@ -162,17 +148,12 @@ class Special(GpuTest):
         return answers
 
     def run(self, gpu, data):
-        cp = gpu.cp
         x, y, half, z = (gpu.to_device(data[name]) for name in ("x", "y", "half", "z"))
-        return {
-            "isnan": gpu.to_host(cp.isnan(x + y)),
-            "maximum": gpu.to_host(cp.maximum(x, y)),
-            "fmax": gpu.to_host(cp.fmax(x, y)),
-            "sorted": gpu.to_host(cp.sort(x)),
-            "largest": gpu.to_host(cp.nanmax(cp.where(cp.isinf(x), cp.nan, x))),
-            "less": gpu.to_host(x < y),
-            "half": gpu.to_host(half[0] * half[1] + half[0]),
-            "product": gpu.to_host(z[0] * z[1]),
-            "conjugate": gpu.to_host(z[0].conj()),
-            "absolute": gpu.to_host(cp.abs(z[0])),
+        answers = {
+            **self.results(gpu.cp, x, y),
+            "half": half[0] * half[1] + half[0],
+            "product": z[0] * z[1],
+            "conjugate": z[0].conj(),
+            "absolute": gpu.cp.abs(z[0]),
         }
+        return {name: gpu.to_host(value) for name, value in answers.items()}

@@ -150,6 +150,7 @@ class Inverse(GpuTest):
     LEVELS = {"normal": {"n": 12000}, "deep": {"n": 2000000}}
     TOLERANCE = "as fft.complex, twice over sqrt(n) for the inverse; the number of plans exactly"
     SHRINKS = "n"
+    BYTES = 10 * 16
 
     def inputs(self, random, size):
         return {"x": random_signal(random, (size["n"],))}
@@ -180,9 +181,6 @@ class Inverse(GpuTest):
         plans.append(cache.get_curr_size())
         got["plans"] = np.array(plans)
         return got
-
-    def memory(self, size):
-        return size["n"] * 16 * 10
 
 
 class Rates(GpuTest):

@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from gpuenv.smoke.payload.cupy_device import MAX_SECONDS
+from gpuenv.smoke.payload.cupy_device import round_count
 from gpuenv.smoke.payload.expected import UNIT, exact
 from gpuenv.smoke.payload.tests import GpuTest
 from gpuenv.smoke.payload.tests.blas import NO_TF32, TENSOR_UNIT, product, product_memory
@@ -74,6 +74,7 @@ class Pattern(GpuTest):
     HOST = 0.1  # only sums
     TOLERANCE = "exact: the sum modulo 2**64 of all words read, and the number of wrong words"
     SHRINKS = "mib"
+    BYTES = 1 << 20
     ALONE = ["deep"]
     SECONDS = {"deep": 600}
     KERNELS = {"gpuenv_write": SOURCE}
@@ -112,9 +113,6 @@ class Pattern(GpuTest):
             wrong[flip] = host[:, 1].sum()
         gpu.measure("memory_tested", float(len(memory.pieces)) * words * WORD, "B")
         return {"sums": np.array(sums, dtype=np.uint64), "wrong": wrong}
-
-    def memory(self, size):
-        return size["mib"] << 20
 
 
 class Sustained(GpuTest):
@@ -175,7 +173,7 @@ class Sustained(GpuTest):
         rates, rounds = {name: [] for name in factors}, {}
         for name, pair in factors.items():
             took = gpu.round_time(lambda pair=pair: cp.matmul(*pair))
-            rounds[name] = max(2, min(self.MAX_ROUNDS, int(MAX_SECONDS / max(took, 1e-6))))
+            rounds[name] = round_count(took, self.MAX_ROUNDS)
         words = min(data["bytes"], PIECE // 16) // WORD
         room = min(data["bytes"], int(gpu.free * self.SHARE / (2 if gpu.is_integrated() else 1)))
         memory = PatternMemory(gpu, words, room // (words * WORD), data["seed"])

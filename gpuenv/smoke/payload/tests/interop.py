@@ -48,13 +48,9 @@ class Interfaces(GpuTest):
 
 
 def run_with_library(name: str, program: str, is_shared: Callable[[], bool], work: Callable[[], Any]) -> Any:
-    """Runs work that uses CuPy and another library; on failure, retries the library without CuPy.
+    """Runs work that uses CuPy and another library; on failure, retries the library without CuPy, by ``program``.
 
-    Args:
-        name: of the library.
-        program: Python source that uses the library alone.
-        is_shared: whether the GPU allows a second process; otherwise the program would always fail.
-        work: uses both libraries.
+    ``is_shared`` returns whether the GPU allows a second process: without one, the program would always fail.
 
     Raises:
         Skip: the library fails alone too, so neither CuPy nor the GPU is to blame: a build without code for this GPU, a

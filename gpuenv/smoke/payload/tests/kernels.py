@@ -6,7 +6,7 @@ import time
 import numpy as np
 
 from gpuenv.smoke.payload.expected import UNIT, approx, exact, gamma
-from gpuenv.smoke.payload.tests import GpuTest
+from gpuenv.smoke.payload.tests import GpuTest, SameAsNumpy
 
 
 class RawKernel(GpuTest):
@@ -97,6 +97,7 @@ class GridStride(GpuTest):
     LEVELS = {"normal": {"n": 3000017}, "deep": {"n": 200000033}}
     TOLERANCE = "exact: integers"
     SHRINKS = "n"
+    BYTES = 12
     EXACT_REPEAT = True
     KERNELS = {
         "gpuenv_stride": r"""
@@ -121,9 +122,6 @@ extern "C" __global__ void gpuenv_stride(const int *x, int *y, long long n) {
         y = gpu.cp.full(x.size, -1, dtype=np.int32)
         self.kernel(gpu, "gpuenv_stride")((64,), (256,), (x, y, np.int64(x.size)))
         return {"y": gpu.to_host(y)}
-
-    def memory(self, size):
-        return size["n"] * 12
 
 
 class SharedMemory(GpuTest):
@@ -175,6 +173,7 @@ class Atomics(GpuTest):
     HOST = 6  # counting uses wide integers
     TOLERANCE = "exact: integers, whose sum does not depend on the order"
     SHRINKS = "n"
+    BYTES = 4
     EXACT_REPEAT = True
     KERNELS = {
         "gpuenv_histogram": r"""
@@ -230,9 +229,6 @@ extern "C" __global__ void gpuenv_histogram(const int *x, unsigned long long *bi
         largest, mixed = cp.full(1, -1, dtype=np.int32), cp.zeros(1, dtype=np.uint32)
         self.kernel(gpu, "gpuenv_histogram")((96,), (256,), (x, bins, largest, mixed, np.int64(x.size)))
         return {"bins": gpu.to_host(bins), "largest": gpu.to_host(largest), "mixed": gpu.to_host(mixed)}
-
-    def memory(self, size):
-        return size["n"] * 4
 
 
 class LaunchLimits(GpuTest):
@@ -367,20 +363,13 @@ extern "C" __global__ void gpuenv_cached(const int *x, int *y, int n) {
         return got
 
 
-class _TenArrays(GpuTest):
-    """A test that takes the memory of ten arrays."""
-
-    SHRINKS = "n"
-
-    def memory(self, size):
-        return size["n"] * 8 * 10
-
-
-class Elementwise(_TenArrays):
+class Elementwise(GpuTest):
     """An element-wise kernel that CuPy generates, in integers and in double precision."""
 
     TITLE = "element-wise kernels"
     LEVELS = {"normal": {"n": 1000003}, "deep": {"n": 20000003}}
+    SHRINKS = "n"
+    BYTES = 10 * 8
     TOLERANCE = "integers exactly; one product and one sum round twice, or once where they are fused: 2 u (|ax| + |y|)"
     EXACT_REPEAT = True
 
@@ -410,11 +399,13 @@ class Elementwise(_TenArrays):
         }
 
 
-class Fusion(_TenArrays):
+class Fusion(GpuTest):
     """A fused function: several operations and a reduction in one kernel."""
 
     TITLE = "fused kernels"
     LEVELS = {"normal": {"n": 500009}, "deep": {"n": 10000019}}
+    SHRINKS = "n"
+    BYTES = 10 * 8
     TOLERANCE = (
         "integers exactly; three operations round three times: gamma(3) (|xy| + |x| + |y|); a sum of k: gamma(k + 3)"
     )
@@ -509,6 +500,7 @@ class Transcendental(GpuTest):
         " Guide, Mathematical Functions), and the double ones of NumPy may err by 4, too"
     )
     SHRINKS = "n"
+    BYTES = 10 * 8
     ULPS = {"f": 8, "d": 16}
     NAMES = ("sin", "exp", "log", "tanh", "power")
 
@@ -538,11 +530,8 @@ class Transcendental(GpuTest):
         found = (pair for kind in self.ULPS for pair in self.results(gpu.cp, arrays, kind))
         return {name: gpu.to_host(value) for name, value in found}
 
-    def memory(self, size):
-        return size["n"] * 8 * 10
 
-
-class Indexing(GpuTest):
+class Indexing(SameAsNumpy):
     """Gather, scatter, compaction, scans, sums over indices, and arrays that are reused for results."""
 
     TITLE = "gather, scatter, scan, einsum and output arrays"
@@ -550,6 +539,7 @@ class Indexing(GpuTest):
     HOST = 1.5  # narrow integers
     TOLERANCE = "exact: integers"
     SHRINKS = "n"
+    BYTES = 10 * 8
     BINS = 257
 
     def inputs(self, random, size):
@@ -562,7 +552,11 @@ class Indexing(GpuTest):
             "sheet": random.integers(-1000, 1000, size=(23, 17)),
         }
 
-    def results(self, package, add_at, data):
+    def results(self, package, data):
+        if hasattr(package.add, "at"):
+            add_at = package.add.at
+        else:  # before CuPy 12
+            from cupyx import scatter_add as add_at
         x, index, order, cube, sheet = data.values()
         scattered, added = package.zeros_like(x), package.zeros(self.BINS, dtype=x.dtype)
         scattered[order] = x
@@ -582,16 +576,3 @@ class Indexing(GpuTest):
             "product": package.einsum("ijk,kl->ijl", cube, sheet),
             "reused": out,
         }
-
-    def expect(self, data):
-        return {name: exact(value) for name, value in self.results(np, np.add.at, data).items()}
-
-    def run(self, gpu, data):
-        add_at = getattr(gpu.cp.add, "at", None)
-        if add_at is None:  # before CuPy 12
-            from cupyx import scatter_add as add_at
-        arrays = {name: gpu.to_device(x) for name, x in data.items()}
-        return {name: gpu.to_host(value) for name, value in self.results(gpu.cp, add_at, arrays).items()}
-
-    def memory(self, size):
-        return size["n"] * 8 * 10

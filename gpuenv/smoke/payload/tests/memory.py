@@ -344,6 +344,7 @@ class AsyncPool(_Integers):
 
     TITLE = "the asynchronous pool"
     LEVELS = {"normal": {"n": 1000003, "rounds": 30}}
+    BYTES = 4 * 8
     TOLERANCE = "exact: integers"
     SUPPORTED = 115  # cudaDevAttrMemoryPoolsSupported (driver_types.h)
 
@@ -370,15 +371,13 @@ class AsyncPool(_Integers):
             stream.synchronize()
         return {"x": answer}
 
-    def memory(self, size):
-        return size["n"] * 8 * 4
-
 
 class Managed(_Integers):
     """Managed memory, written by the GPU and read on the host by address."""
 
     TITLE = "managed memory"
     LEVELS = {"normal": {"n": 1000003}}
+    BYTES = 3 * 8
     TOLERANCE = "exact: integers"
     MANAGED = 83  # cudaDevAttrManagedMemory (driver_types.h)
     NOT_SUPPORTED = 801  # cudaErrorNotSupported (driver_types.h)
@@ -414,9 +413,6 @@ class Managed(_Integers):
             if cuda_status(error) != self.NOT_SUPPORTED:
                 raise
             raise Skip("this GPU has no managed memory here: %s" % error) from error
-
-    def memory(self, size):
-        return size["n"] * 8 * 3
 
 
 class PinnedPool(_Integers):

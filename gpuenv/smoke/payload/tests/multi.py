@@ -19,6 +19,7 @@ class Each(GpuTest):
     TOLERANCE = "exact: integers"
     KERNELS = RawKernel.KERNELS
     HOST = 16  # all rows; a GPU has few at a time
+    BYTES = 4 * 8
 
     def inputs(self, random, size):
         return {"x": random.integers(-(2**40), 2**40, size=(MAX_GPUS, size["n"]), dtype=np.int64)}
@@ -41,9 +42,6 @@ class Each(GpuTest):
         gpu.measure("devices", count, "1")
         return {"z": np.stack(rows[:MAX_GPUS])}
 
-    def memory(self, size):
-        return size["n"] * 8 * 4
-
 
 class Peer(GpuTest):
     """Copies between GPUs, and the use of an array from another GPU."""
@@ -53,6 +51,7 @@ class Peer(GpuTest):
     NEEDS = ["gpus:2"]
     TOLERANCE = "exact: integers; an array of another GPU is rejected, or works through peer access"
     SHRINKS = "n"
+    BYTES = 5 * 8
 
     def expect(self, data):
         x = data["x"]
@@ -103,9 +102,6 @@ class Peer(GpuTest):
                     del right, y
         gpu.measure("peer_pairs", direct, "1")
         return wrong
-
-    def memory(self, size):
-        return size["n"] * 8 * 5
 
 
 class Nccl(GpuTest):

@@ -16,6 +16,7 @@ class Moments(GpuTest):
     HOST = 0.1  # only the moments
     TOLERANCE = "7 standard errors of each mean: a correct generator exceeds them once in 4e11 times"
     SHRINKS = "n"
+    BYTES = 6 * 8
     # Distribution -> its mean and its second to fourth central moments; each is then shifted by an offset.
     MOMENTS = {
         "uniform": (0.5, 1 / 12.0, 0.0, 1 / 80.0),
@@ -55,9 +56,6 @@ class Moments(GpuTest):
         got["halves"] = gpu.to_host(cp.stack([1.0 - upper, upper]))
         return got
 
-    def memory(self, size):
-        return size["n"] * 8 * 6
-
 
 class Reproducible(GpuTest):
     """Seeds reproduce numbers, other seeds give others; a permutation has every number once."""
@@ -67,6 +65,7 @@ class Reproducible(GpuTest):
     HOST = 0.75  # a permutation alone
     TOLERANCE = "exact for equal seeds; for other seeds at most 3 doubles in a million agree by chance"
     SHRINKS = "n"
+    BYTES = 12 * 8
 
     def inputs(self, random, size):
         return {"n": size["n"] + int(random.integers(1000)), "seed": int(random.integers(1, 2**31 - 2))}
@@ -97,6 +96,3 @@ class Reproducible(GpuTest):
             "permutation": gpu.to_host(cp.sort(permutation)).astype(np.int64),
             "moved": gpu.to_host(count(permutation != cp.arange(n))).astype(np.int64),
         }
-
-    def memory(self, size):
-        return size["n"] * 8 * 12

@@ -146,6 +146,7 @@ class Overlap(Delayed):
     TOLERANCE = "exact: integers; the overlap depends on the GPU's copy engines and is only measured"
     ALONE = ["normal", "deep"]
     SHRINKS = "mib"
+    BYTES = 2 << 20
     N = 1024
 
     def inputs(self, random, size):
@@ -186,9 +187,6 @@ class Overlap(Delayed):
         cp.cuda.Device().synchronize()
         self.consume(take, x, y)
         return {"copied": gpu.to_host(target), "seen": gpu.to_host(y)}
-
-    def memory(self, size):
-        return (size["mib"] << 20) * 2
 
 
 class SideBySide(GpuTest):

@@ -17,6 +17,7 @@ class Types(GpuTest):
     LEVELS = {"quick": {"n": 10007}, "normal": {"n": 200003}, "deep": {"n": 5000011}}
     TOLERANCE = "exact: the bytes, NaN with its payload"
     SHRINKS = "n"
+    BYTES = 4 * 16
     TYPES = "?bBhHiIqQefdFD"
 
     def inputs(self, random, size):
@@ -38,9 +39,6 @@ class Types(GpuTest):
                 raise TypeError("%s came back as %s" % (x.dtype, back.dtype))
             got["type_" + x.dtype.name] = back.view(np.uint8)
         return got
-
-    def memory(self, size):
-        return size["n"] * 16 * 4
 
 
 class Layouts(GpuTest):
@@ -179,6 +177,7 @@ class Rates(GpuTest):
     TOLERANCE = "exact: integers"
     ALONE = ["normal", "deep"]
     SHRINKS = "mib"
+    BYTES = 3 << 20
 
     def inputs(self, random, size):
         return {"x": random.integers(0, 2**62, size=(size["mib"] << 20) // 8, dtype=np.int64)}
@@ -211,9 +210,6 @@ class Rates(GpuTest):
             raise ValueError("the copies that were measured do not return the input")
         return got
 
-    def memory(self, size):
-        return (size["mib"] << 20) * 3
-
 
 class Profile(GpuTest):
     """One workload, timed by events: the copy to the GPU, a kernel, the copy back, and the wait for them."""
@@ -224,6 +220,7 @@ class Profile(GpuTest):
     ALONE = ["normal", "deep"]
     ENVIRONMENT = {"CUDA_LAUNCH_BLOCKING": "0"}
     SHRINKS = "mib"
+    BYTES = 3 << 20
     KERNELS = RawKernel.KERNELS
     STAGES = ("h2d", "kernel", "d2h")
 
@@ -267,6 +264,3 @@ class Profile(GpuTest):
         gpu.measure("profile_submit", submitted - started, "s")
         gpu.measure("profile_wait", ended - submitted, "s")
         return {"z": gpu.to_host(z)}
-
-    def memory(self, size):
-        return (size["mib"] << 20) * 3
