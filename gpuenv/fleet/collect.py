@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpuenv.files import make_private_folder, read_own, replace_file
-from gpuenv.fleet.node import write_report
 from gpuenv.fleet.node_report import (
     COLLECTION,
     COLLECTION_FILE,
@@ -20,6 +19,7 @@ from gpuenv.fleet.node_report import (
     NodeReport,
     NodeReportError,
     parse_node_report,
+    write_report,
 )
 from gpuenv.fleet.runners.task import Answer, Nodes
 from gpuenv.model.codec import encode
