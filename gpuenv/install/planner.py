@@ -255,10 +255,11 @@ def _solve(
             refused.append(error)
     if not scoped:
         raise refused[0]
-    attempts = (
-        partial(_solve_frozen, installer_run, inventory),
-        partial(_solve_kept_working, installer_run, inventory),
-    )
+
+    def solve_kept_working(entry: ScopedOffer) -> tuple[SolverResult | None, str]:
+        return resolve_pins(installer_run, entry.offer.requirements, kept_working(entry.scope, inventory))
+
+    attempts = (partial(_solve_frozen, installer_run, inventory), solve_kept_working)
     chosen, result, why = solve_first(installer_run, scoped, attempts, inventory.visible)
     if result is None:
         raise _nothing_fits(why, chosen, installer_run, inventory)
@@ -326,13 +327,6 @@ def _solve_frozen(
     if resolved is not None:
         return resolved, ""
     return resolve_pins(installer_run, offer.requirements, frozen(scope, packages, markers))
-
-
-def _solve_kept_working(
-    installer_run: InstallerRun, inventory: Inventory, scoped: ScopedOffer
-) -> tuple[SolverResult | None, str]:
-    """Solves with the dependencies of all other packages kept met."""
-    return resolve_pins(installer_run, scoped.offer.requirements, kept_working(scoped.scope, inventory))
 
 
 def _unknown_release(offer: Offer, releases: Mapping[str, str]) -> str | None:
