@@ -57,20 +57,10 @@ def run_script(ctx: ProbeContext, name: str, *arguments: str, stdin: str | None 
     return run_child(command, for_the_driver(ctx.environment), ctx.deadline, ctx.group, stdin=stdin)
 
 
-def run_kernel(ctx: ProbeContext) -> ChildResult:
-    """Reads the kernel's files."""
-    return run_script(ctx, "kernel", ctx.root)
-
-
 def run_nvml(ctx: ProbeContext) -> ChildResult:
     """Queries NVML, through nvidia-ml-py."""
     spec = find_spec("pynvml")
     return run_script(ctx, "nvml", str(Path(spec.origin).parent) if spec and spec.origin else "")
-
-
-def run_cuda(ctx: ProbeContext) -> ChildResult:
-    """Queries libcuda."""
-    return run_script(ctx, "cuda")
 
 
 def run_target(ctx: ProbeContext, interpreter: str, name: str, *arguments: str) -> ChildResult:
