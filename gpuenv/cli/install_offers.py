@@ -31,11 +31,7 @@ def chosen_offers(
 ) -> tuple[Offer, ...]:
     """What may be installed, in order of preference: what is complete comes before what lacks a toolkit.
 
-    Args:
-        snapshot: the machine and the target.
-        matrix: the matrix.
-        wanted: what the user restricts CuPy to.
-        any_numpy: whether NumPy may change.
+    ``wanted`` is what the user restricts CuPy to; with ``any_numpy`` NumPy may change.
 
     Raises:
         CommandError: when nothing fits; the remedy is another Python if that suffices.

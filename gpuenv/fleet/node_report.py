@@ -31,27 +31,16 @@ class NodeReportError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class NodeReport:
-    """The report of one node.
+    """The report of one node."""
 
-    Attributes:
-        node: the engine's name of the machine.
-        taken_at: when, in seconds since the epoch.
-        run: the name of its collection; null for a report without one.
-        exit_code: of the report, or of the failed attempt.
-        snapshot: the facts; null if probing failed.
-        report: the doctor's report without its snapshot's copy; null if probing failed.
-        error: why there is no snapshot.
-        gpuenv_version: of the program on the node.
-    """
-
-    node: str
-    taken_at: float
-    run: str | None
-    exit_code: int
-    snapshot: Snapshot | None
-    report: Report | None
-    error: str | None = None
-    gpuenv_version: str = ""
+    node: str  # the engine's name of the machine
+    taken_at: float  # when, in seconds since the epoch
+    run: str | None  # the name of its collection; null for a report without one
+    exit_code: int  # of the report, or of the failed attempt
+    snapshot: Snapshot | None  # the facts; null if probing failed
+    report: Report | None  # the doctor's report without its snapshot's copy; null if probing failed
+    error: str | None = None  # why there is no snapshot
+    gpuenv_version: str = ""  # of the program on the node
     schema: str = SCHEMA
 
 

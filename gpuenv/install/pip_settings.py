@@ -23,19 +23,12 @@ _INDEXES = (*_VARIABLES, _NO_INDEX)
 
 
 class PipSettings(NamedTuple):
-    """Settings of pip, as uv takes them.
+    """Settings of pip, as uv takes them."""
 
-    Attributes:
-        constraints: constraint files.
-        variables: variables of uv and their values.
-        no_index: whether no index is used; uv has an option for it, and no variable.
-        settings: the same for display.
-    """
-
-    constraints: tuple[str, ...]
-    variables: tuple[tuple[str, str], ...]
-    no_index: bool
-    settings: tuple[InstallerSetting, ...]
+    constraints: tuple[str, ...]  # files
+    variables: tuple[tuple[str, str], ...]  # variables of uv and their values
+    no_index: bool  # whether no index is used; uv has an option for it, and no variable
+    settings: tuple[InstallerSetting, ...]  # the same for display
 
 
 def settings_for_uv(environment: Mapping[str, str], prefix: str, *, has_indexes: bool) -> PipSettings:

@@ -44,25 +44,15 @@ class Ending(str, Enum):
 
 
 class ChildResult(NamedTuple):
-    """The output of a child, and how it ended.
+    """The output of a child, and how it ended."""
 
-    Attributes:
-        ending: exited, killed at the deadline, killed by a signal, or never started.
-        exit_code: the exit status; the negative signal number of a crash; None if it never started or was killed.
-        stdout: standard output, up to 4 MiB.
-        stderr: standard error, up to 4 MiB.
-        error: why it could not be started.
-        duration: seconds.
-        started: reading of ``time.monotonic`` when it was started.
-    """
-
-    ending: Ending
-    exit_code: int | None
-    stdout: str
-    stderr: str
-    error: str | None
-    duration: float
-    started: float
+    ending: Ending  # exited, killed at the deadline, killed by a signal, or never started
+    exit_code: int | None  # the negative signal number of a crash; None if it never started or was killed
+    stdout: str  # standard output, up to 4 MiB
+    stderr: str  # standard error, up to 4 MiB
+    error: str | None  # why it could not be started
+    duration: float  # seconds
+    started: float  # reading of ``time.monotonic`` when it was started
 
     @property
     def signal_name(self) -> str | None:

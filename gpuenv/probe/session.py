@@ -79,8 +79,7 @@ class ProbeSession:
     def finish(self, announce: Announce = lambda _: None) -> Snapshot:
         """Waits until every probe has answered or missed its deadline, and assembles the answers.
 
-        Args:
-            announce: called with the names of the probes that still run after two seconds.
+        ``announce`` gets the names of the probes that still run after two seconds.
 
         Raises:
             Exception: raised in parsing an answer: a bug of gpuenv, not a failed probe.

@@ -43,13 +43,9 @@ def with_transactions(target: Raw, interpreter: str) -> Raw:
 
 
 def probe_files(ctx: ProbeContext, target: Raw, source: Source, *, deep: bool) -> tuple[Raw, Source]:
-    """The faults of the target's files, and how the probe ended.
+    """The faults of the target's files, and how the probe ended; ``source`` is how that of the interpreter did.
 
-    Args:
-        ctx: what every probe needs.
-        target: the facts of the target's interpreter, with its import path.
-        source: how the probe of the interpreter ended.
-        deep: whether to check the digests of the files too.
+    With ``deep``, also checks the digests of the files.
     """
     path = target.all("path", str)
     if not path:

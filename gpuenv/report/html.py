@@ -236,21 +236,13 @@ def _series_name(entry: Series, *, several: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EarlierRun:
-    """A row of the history.
+    """A row of the history."""
 
-    Attributes:
-        name: the file of its report.
-        taken_at: when the machine was probed, ISO 8601.
-        status: its verdict.
-        primary: code and cause of the primary finding.
-        duration: seconds.
-    """
-
-    name: str
-    taken_at: str
+    name: str  # the file of its report
+    taken_at: str  # when the machine was probed, ISO 8601
     status: Status
-    primary: str | None
-    duration: float
+    primary: str | None  # code and cause of the primary finding
+    duration: float  # seconds
 
 
 def parse_earlier_run(name: str, data: Any) -> EarlierRun | None:  # noqa: ANN401 - JSON
