@@ -318,12 +318,8 @@ class NotFoundError(DownloadError):
 def download(address: str, limit: int, timeout: float) -> bytes:
     """The content of an http or https address.
 
-    The time limit is for each answer of the server; ``run_within`` limits all of it.
-
-    Args:
-        address: may have a user name and a password, which are sent to its host only.
-        limit: of the content, in bytes.
-        timeout: in seconds.
+    The time limit is for each answer of the server; ``run_within`` limits all of it. A user name and a password in the
+    address are sent to its host only.
 
     Raises:
         NotFoundError: when there is no such file.

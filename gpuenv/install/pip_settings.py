@@ -32,13 +32,7 @@ class PipSettings(NamedTuple):
 
 
 def settings_for_uv(environment: Mapping[str, str], prefix: str, *, has_indexes: bool) -> PipSettings:
-    """Translates pip's settings.
-
-    Args:
-        environment: the user's variables.
-        prefix: the target environment, which may have a ``pip.conf``.
-        has_indexes: whether uv has settings of indexes of its own, so that pip's do not count.
-    """
+    """Translates pip's settings; those of indexes do not count if uv has some of its own (``has_indexes``)."""
     keys = (_CONSTRAINT,) if has_indexes else (_CONSTRAINT, *_INDEXES)
     found = {key: entry for key, entry in _read_settings(environment, prefix).items() if key in keys}
     if found.get(_NO_INDEX, ("",))[0].lower() in FALSE:

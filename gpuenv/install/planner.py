@@ -108,7 +108,7 @@ def prepare(
 
     Args:
         inventory: the installed distributions.
-        installer_run: runs the installer.
+        installer_run: the run of the installer.
         offers: those of the resolver in order of preference, or the content of a lock file.
         locked: exact versions with digests, from a lock file; None to run the installer's resolver.
         again: distributions to reinstall in any case.
@@ -274,11 +274,7 @@ def solve_first(
 ) -> tuple[ScopedOffer, T | None, str]:
     """Solves the first offer that can be, by one attempt after the other; else returns the conflict of the first offer.
 
-    Args:
-        installer_run: runs the installer.
-        offers: in order of preference, at least one.
-        attempts: ways to solve an offer, the strictest first; each returns a result, or None and the conflict.
-        packages: the installed packages.
+    The strictest attempt comes first; each returns a result, or None and the conflict.
 
     Raises:
         InstallFailed: when the installer fails for another reason than a conflict.

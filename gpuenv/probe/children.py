@@ -327,11 +327,7 @@ def _new_processes(mark: str, since: float) -> Iterator[tuple[int, bool]]:
     """Yields new processes: with True those that have a mark among their variables, with False those that show none.
 
     Linux shows no variables of a process whose program is being replaced (exec). Those of a process in an
-    uninterruptible sleep are not read, which may take as long as the sleep.
-
-    Args:
-        mark: the mark.
-        since: seconds since the boot. Older processes are skipped.
+    uninterruptible sleep are not read, which may take as long as the sleep. ``since`` is in seconds since the boot.
     """
     variable, ticks = f"{_MARK}={mark}".encode(), os.sysconf("SC_CLK_TCK")
     try:
