@@ -35,12 +35,7 @@ class Elements:
     def __init__(
         self, on_start: Callable[[list[str], dict[str, str]], None], on_end: Callable[[list[str], str], None]
     ) -> None:
-        """Starts a document.
-
-        Args:
-            on_start: called at the start of each element with its path and attributes.
-            on_end: called at the end of each element with its path and the beginning of its text.
-        """
+        """``on_start`` gets the path and attributes of an element, ``on_end`` its path and how its text begins."""
         self.path: list[str] = []
         self._text = ""
         self._on_start, self._on_end = on_start, on_end

@@ -284,8 +284,6 @@ def _machines(opts: BuildImageOptions) -> tuple[dict[str, Needs], Matrix]:
         assume=opts.assume or (), no_probe=opts.no_probe, timeout=opts.timeout, driver_root=opts.driver_root
     )
     if opts.snapshot:
-        if opts.no_probe:
-            raise CommandError(ExitCode.USAGE, "--snapshot and --no-probe exclude each other")
         machines, matrix = get_machines_and_matrix(source, opts.snapshot, opts.matrix)
         return {name: needs_of(snapshot, matrix) for name, snapshot in machines.items()}, matrix
     # If a CUDA, a wheel or a GPU is named, this machine only builds the image.
