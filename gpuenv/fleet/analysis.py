@@ -190,7 +190,6 @@ class Comparer:
     """Compares groups; each is diagnosed once."""
 
     def __init__(self, samples: Mapping[str, Sample], matrix: Matrix) -> None:
-        """Takes the Snapshots of the groups."""
         self._samples, self._matrix = samples, matrix
         self._findings: dict[str, tuple[Snapshot, tuple[Finding, ...]]] = {}
 

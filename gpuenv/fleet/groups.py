@@ -128,10 +128,9 @@ class Sample(NamedTuple):
 
 
 class Snapshots(Mapping[str, Snapshot]):
-    """The Snapshots of some groups by name; each is decoded when it is read, since a fleet may have very many."""
+    """The Snapshots of some groups by name, in this order; each is decoded when it is read: a fleet may have many."""
 
     def __init__(self, samples: Mapping[str, Sample], groups: Sequence[str]) -> None:
-        """``groups`` are the names, in the order to keep."""
         self._samples, self._groups = samples, groups
 
     def __getitem__(self, name: str) -> Snapshot:

@@ -26,17 +26,13 @@ class _RefusedError(ValueError):
 
 
 class Elements:
-    """A streaming parser.
-
-    Attributes:
-        path: the names of the open elements.
-    """
+    """A streaming parser."""
 
     def __init__(
         self, on_start: Callable[[list[str], dict[str, str]], None], on_end: Callable[[list[str], str], None]
     ) -> None:
         """``on_start`` gets the path and attributes of an element, ``on_end`` its path and how its text begins."""
-        self.path: list[str] = []
+        self.path: list[str] = []  # the names of the open elements
         self._text = ""
         self._on_start, self._on_end = on_start, on_end
         self._parser = expat.ParserCreate("utf-8")
