@@ -23,7 +23,7 @@ from gpuenv.model.strings import Lines, error_reason, lines_of
 
 if TYPE_CHECKING:
     from gpuenv.matrix.tables import Matrix
-    from gpuenv.model.resolution import Resolution
+    from gpuenv.model.resolution import Rejection, Resolution, WheelChoice
 
 
 def chosen_offers(
@@ -31,11 +31,7 @@ def chosen_offers(
 ) -> tuple[Offer, ...]:
     """What may be installed, in order of preference: what is complete comes before what lacks a toolkit.
 
-    Args:
-        snapshot: the machine and the target.
-        matrix: the matrix.
-        wanted: what the user restricts CuPy to.
-        any_numpy: whether NumPy may change.
+    ``wanted`` is what the user restricts CuPy to; with ``any_numpy`` NumPy may change.
 
     Raises:
         CommandError: when nothing fits; the remedy is another Python if that suffices.
@@ -47,7 +43,7 @@ def chosen_offers(
         return tuple(sorted(fitting, key=lambda offer: not offer.is_complete))
     resolution = resolve(snapshot, matrix)
     if wanted and resolution.wheel is not None:
-        raise _not_wanted(resolution, wanted)
+        raise _not_wanted(resolution.rejected, wanted, resolution.wheel)
     changes = resolution.next_better.changes if resolution.next_better else ()
     remedy = "To install for another machine, describe it: --assume driver=580.95.05 --assume gpu=H100"
     if changes and all(change.fact == "target.python" for change in changes):
@@ -57,18 +53,18 @@ def chosen_offers(
     raise CommandError(ExitCode.NOTHING_FITS, message, remedy)
 
 
-def _not_wanted(resolution: Resolution, wanted: Wanted) -> CommandError:
+def _not_wanted(rejected: Sequence[Rejection], wanted: Wanted, fitting: WheelChoice) -> CommandError:
     """The error if wheels fit, but none of those that the user restricts CuPy to."""
     names = " ".join(map(str, wanted))
     reasons = (
         f"{entry.candidate.label} needs {entry.needed}, found {entry.found}"
-        for entry in resolution.rejected
+        for entry in rejected
         if entry.candidate.kind is CandidateKind.WHEEL
         and all(names_release(requirement, entry.candidate.name, entry.candidate.version) for requirement in wanted)
     )
     reason = next(reasons, "the matrix has no such release")
-    fitting = resolution.wheel.requirements[0] if resolution.wheel else ""
-    return CommandError(ExitCode.NOTHING_FITS, f"no wheel for {names} fits: {reason}", f"This fits: {fitting}")
+    fix = f"This fits: {fitting.requirements[0]}"
+    return CommandError(ExitCode.NOTHING_FITS, f"no wheel for {names} fits: {reason}", fix)
 
 
 def chosen_conda_packages(resolution: Resolution) -> CondaChoice:

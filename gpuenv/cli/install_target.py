@@ -6,7 +6,7 @@ import os
 import time
 from contextlib import closing, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gpuenv.cli.command_errors import CommandError, announce, usage_errors
 from gpuenv.cli.sources import MachineSource, find_target, get_matrix, own_environment, probing
@@ -132,17 +132,10 @@ def changeable_scheme(
     return scheme
 
 
-class InstallTarget(NamedTuple):
-    """The target's folders, and its installer of wheels, which is selected while the machine is probed."""
-
-    scheme: Scheme
-    installer_future: Future[Installer | None]
-
-
 def examine_target(
     interpreter: str, source: MachineSource, matrix: Path | None, request: InstallerRequest
-) -> tuple[InstallTarget, Snapshot, Matrix]:
-    """Probes the machine and the target, and meanwhile selects the installer of wheels.
+) -> tuple[Scheme, Future[Installer | None], Snapshot, Matrix]:
+    """Probes the machine and the target, and meanwhile finds the target's folders and selects the installer of wheels.
 
     Raises:
         InstallError: when the target may not be installed into.
@@ -164,7 +157,7 @@ def examine_target(
         rows = get_matrix(matrix)
         snapshot = finish(rows)
         require_target(snapshot)
-        return InstallTarget(scheme_future.result(), installer_future), snapshot, rows
+        return scheme_future.result(), installer_future, snapshot, rows
 
 
 def scheme_of_target(source: MachineSource, snapshot: Snapshot) -> Scheme:

@@ -13,9 +13,9 @@ from gpuenv.cli.command_errors import CommandError
 from gpuenv.cli.matrix_format import is_in_checkout
 from gpuenv.cli.output import write_file
 from gpuenv.cli.refresh_context import IndexClient, new_context
-from gpuenv.cli.sources import STALE, get_matrix, matrix_path
+from gpuenv.cli.sources import STALE, get_matrix, matrix_path, require_own_matrix
 from gpuenv.data import DATA, data_path
-from gpuenv.files import make_private_folder, others_reach, user_matrix
+from gpuenv.files import make_private_folder, user_matrix
 from gpuenv.matrix.csv_tables import SOURCES
 from gpuenv.matrix.tables import Matrix
 from gpuenv.matrix.validate import MatrixError
@@ -140,11 +140,7 @@ def _target() -> Path:
     shipped = data_path("matrix.yaml")
     if is_in_checkout(shipped):
         return shipped
-    user = user_matrix(os.environ)
-    reason = "there is no home folder" if user is None else others_reach(user)
-    if user is None or reason:
-        raise CommandError(ExitCode.USAGE, f"your own matrix cannot be written: {reason}", "name a file with --matrix")
-    return user
+    return require_own_matrix(user_matrix(os.environ), "name a file with --matrix")
 
 
 def _updated(source: Path, target: Path, additions: Additions, today: str) -> tuple[dict[Path, str], Matrix]:

@@ -17,7 +17,7 @@ from urllib.parse import unquote, unquote_to_bytes, urlsplit
 
 from gpuenv import files
 from gpuenv.cli.command_errors import CommandError, announce, with_state
-from gpuenv.cli.sources import get_matrix, matrix_path, read_snapshot
+from gpuenv.cli.sources import get_matrix, matrix_path, read_snapshot, require_own_matrix
 from gpuenv.clock import days_since
 from gpuenv.data import data_path
 from gpuenv.matrix.load import MAX_BYTES, is_json, read
@@ -81,7 +81,7 @@ def update_matrix(
         raise CommandError(ExitCode.USAGE, f"--timeout {timeout}: expected seconds, such as 30")
     expected = None if digest is None else _given_digest(digest)
     recorded = {str(path): read_snapshot(path) for path in snapshots}
-    target = None if dry_run else _target()
+    target = None if dry_run else require_own_matrix(files.updated_matrix(os.environ))
     before = _in_use()
     published = _fetch(source, timeout, with_digest_file=expected is None)
     _check_digest(published, expected)
@@ -143,15 +143,6 @@ def _given_digest(text: str) -> str:
     if not _DIGEST.fullmatch(digest):
         raise CommandError(ExitCode.USAGE, f"--sha256 {text}: expected a SHA-256 digest, 64 hexadecimal digits")
     return digest
-
-
-def _target() -> Path:
-    """The file of the user's data folder, which no other user may be able to change."""
-    path = files.updated_matrix(os.environ)
-    reason = "there is no home folder" if path is None else files.others_reach(path)
-    if path is None or reason:
-        raise CommandError(ExitCode.USAGE, f"your own matrix cannot be written: {reason}")
-    return path
 
 
 def _fetch(source: str, timeout: float, *, with_digest_file: bool) -> _Published:
@@ -327,12 +318,8 @@ class NotFoundError(DownloadError):
 def download(address: str, limit: int, timeout: float) -> bytes:
     """The content of an http or https address.
 
-    The time limit is for each answer of the server; ``run_within`` limits all of it.
-
-    Args:
-        address: may have a user name and a password, which are sent to its host only.
-        limit: of the content, in bytes.
-        timeout: in seconds.
+    The time limit is for each answer of the server; ``run_within`` limits all of it. A user name and a password in the
+    address are sent to its host only.
 
     Raises:
         NotFoundError: when there is no such file.

@@ -265,7 +265,7 @@ def _parse_format(text: str, names: Sequence[str]) -> OutputSpec:
 
 
 def emit_report(report: Report, specs: Sequence[OutputSpec], render_options: RenderOptions) -> None:
-    """Writes every format.
+    """Writes every format; if verbose, also the timings of the probes to standard error.
 
     Raises:
         CommandError: when one cannot be written, after writing the others.
@@ -288,6 +288,8 @@ def emit_report(report: Report, specs: Sequence[OutputSpec], render_options: Ren
             first_error = first_error or error
     if first_error is not None:
         raise first_error
+    if render_options.verbose and not render_options.tests_only:
+        show_phases(report.snapshot)
 
 
 def emit_record(

@@ -11,20 +11,22 @@ from typing import NamedTuple
 
 from gpuenv.cli.command_errors import CommandError
 from gpuenv.cli.install_offers import chosen_offers, chosen_requirements
-from gpuenv.cli.install_output import announcing_phases
+from gpuenv.cli.install_output import announcing_phases, command_error
 from gpuenv.cli.install_plans import prepare_wheels
 from gpuenv.cli.install_target import scheme_of_target
 from gpuenv.cli.installers import InstallerRequest, installer_run_for, takes_conda
 from gpuenv.cli.sources import MachineSource, get_machine_and_matrix
 from gpuenv.install.environment import Scheme, query_scheme, read_inventory
+from gpuenv.install.exceptions import InstallError
 from gpuenv.install.plan import Clock, Plan
 from gpuenv.install.planner import lock_for
 from gpuenv.install.solver import Lock
 from gpuenv.install.target_platform import TargetPlatform, lock_for_platform, platform_of
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.resolution import WheelChoice
+from gpuenv.model.resolution import Resolution
 from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.strings import Lines, lines_of
 
 
 class LockResult(NamedTuple):
@@ -73,19 +75,25 @@ def _lock_for_machine(snapshot: Snapshot, rows: Matrix, request: InstallerReques
     return LockResult(chosen_requirements(lock.pins, offers), rows.revision, scheme, lock, platform)
 
 
-def solved_wheel(
-    source: MachineSource, snapshot: Snapshot, matrix: Matrix, request: InstallerRequest
-) -> tuple[WheelChoice, Plan]:
-    """The wheel that the solver chooses for the target, and the plan of its install.
+def confirm_wheel(
+    resolution: Resolution, source: MachineSource, snapshot: Snapshot, matrix: Matrix, request: InstallerRequest
+) -> tuple[Resolution, Plan]:
+    """The resolution with the wheel that the installer's solver chooses, and the plan of its install.
 
     Raises:
-        InstallError: when nothing can be solved.
-        CommandError: when conda manages the target, or no wheel fits.
+        CommandError: when nothing can be solved, or conda manages the target.
     """
-    scheme = scheme_of_target(source, snapshot)
-    if takes_conda(scheme, request):
-        raise CommandError(ExitCode.USAGE, "conda manages this target: see gpuenv install --dry-run")
-    offers = chosen_offers(snapshot, matrix)
-    plan = prepare_wheels(scheme, request, offers).plan
+    try:
+        scheme = scheme_of_target(source, snapshot)
+        if takes_conda(scheme, request):
+            raise CommandError(ExitCode.USAGE, "conda manages this target: see gpuenv install --dry-run")
+        offers = chosen_offers(snapshot, matrix)
+        plan = prepare_wheels(scheme, request, offers).plan
+    except InstallError as error:
+        raise command_error(error, source.named_target) from error
     choices = (choice for offer in offers for choice in offer.choices)
-    return next(choice for choice in choices if choice.requirements == plan.requirements), plan
+    wheel = next(choice for choice in choices if choice.requirements == plan.requirements)
+    explanation = lines_of(resolution.explanation)
+    if wheel != resolution.wheel:
+        explanation.insert(1, f"The solver of {plan.installer} chooses {wheel.requirements[0].replace('==', ' ')}.")
+    return resolution._replace(wheel=wheel, solved=True, explanation=Lines(explanation)), plan

@@ -51,6 +51,18 @@ def matrix_path(path: Path | None) -> Path:
     return find_matrix(path, os.environ, announce_once).path
 
 
+def require_own_matrix(path: Path | None, remedy: str | None = None) -> Path:
+    """The file of the user's data folder that is to be written.
+
+    Raises:
+        CommandError: when there is no such folder, or another user can change it.
+    """
+    reason = "there is no home folder" if path is None else files.others_reach(path)
+    if path is None or reason:
+        raise CommandError(ExitCode.USAGE, f"your own matrix cannot be written: {reason}", remedy)
+    return path
+
+
 def own_environment() -> dict[str, str]:
     """The variables for installers and engines: with no folder or configuration that another user can change.
 

@@ -36,17 +36,11 @@ _CAUSES = {cause.value: cause for cause in Cause}
 
 
 class FleetOptions(NamedTuple):
-    """What is expected of the nodes.
+    """What is expected of the nodes."""
 
-    Attributes:
-        now: seconds since the epoch.
-        max_age: seconds after which an answer does not count; None for no limit.
-        quorum: the fraction of the nodes that must answer.
-    """
-
-    now: float
-    max_age: float | None = None
-    quorum: float = 0.95
+    now: float  # seconds since the epoch
+    max_age: float | None = None  # seconds after which an answer does not count; None for no limit
+    quorum: float = 0.95  # the fraction of the nodes that must answer
 
 
 def analyse(partial: Partial, matrix: Matrix, options: FleetOptions) -> Fleet:
@@ -196,7 +190,6 @@ class Comparer:
     """Compares groups; each is diagnosed once."""
 
     def __init__(self, samples: Mapping[str, Sample], matrix: Matrix) -> None:
-        """Takes the Snapshots of the groups."""
         self._samples, self._matrix = samples, matrix
         self._findings: dict[str, tuple[Snapshot, tuple[Finding, ...]]] = {}
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpuenv.files import make_private_folder, read_own, replace_file
-from gpuenv.fleet.node import write_report
 from gpuenv.fleet.node_report import (
     COLLECTION,
     COLLECTION_FILE,
@@ -20,6 +19,7 @@ from gpuenv.fleet.node_report import (
     NodeReport,
     NodeReportError,
     parse_node_report,
+    write_report,
 )
 from gpuenv.fleet.runners.task import Answer, Nodes
 from gpuenv.model.codec import encode
@@ -59,34 +59,20 @@ class Start(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """The record of a collection: which nodes answered.
+    """The record of a collection: which nodes answered."""
 
-    Attributes:
-        run: the name of the collection, which each of its reports has.
-        via: the engine.
-        started_at: when, in seconds since the epoch.
-        duration: seconds.
-        nodes: all nodes of the collection.
-        fit: the fit ones.
-        unfit: the unfit ones.
-        silent: nodes without an answer, and those that could not be examined.
-        unavailable: nodes that the engine could not ask; one with a recent report in the folder is also fit or unfit.
-        quorum: the fraction of the nodes that must be fit or unfit.
-        exit_code: 1 with an unfit node, 8 below the quorum or without any answer, else 0.
-        schema: name and major version of the schema.
-    """
-
-    run: str
-    via: str
-    started_at: float
-    duration: float
+    run: str  # the name of the collection, which each of its reports has
+    via: str  # the engine
+    started_at: float  # when, in seconds since the epoch
+    duration: float  # seconds
     nodes: tuple[str, ...]
     fit: tuple[str, ...]
     unfit: tuple[UnfitNode, ...]
-    silent: tuple[FleetSilence, ...]
+    silent: tuple[FleetSilence, ...]  # nodes without an answer, and those that could not be examined
+    # Those that the engine could not ask; one with a recent report in the folder is also fit or unfit.
     unavailable: tuple[UnavailableNode, ...]
-    quorum: float
-    exit_code: int
+    quorum: float  # the fraction of the nodes that must be fit or unfit
+    exit_code: int  # 1 with an unfit node, 8 below the quorum or without any answer, else 0
     schema: str = COLLECTION
 
 
@@ -127,14 +113,8 @@ def collect(
 ) -> Collection:
     """Writes the report of each node that answers, and the record of all.
 
-    A report gets the name under which its node was asked. The former report of a silent node stays.
-
-    Args:
-        nodes: the nodes.
-        answers: of an engine, as they come.
-        folder: where the reports are written.
-        begun: the name, the engine, the start and the quorum of the collection.
-        progress: called with a line of counts after each answer.
+    A report gets the name under which its node was asked. The former report of a silent node stays. ``progress`` gets a
+    line of counts after each answer.
 
     Raises:
         OSError: when a report cannot be written.

@@ -101,21 +101,13 @@ class Moment(NamedTuple):
 
 
 class NodeState(NamedTuple):
-    """The newest report of a node.
-
-    Attributes:
-        node: its name.
-        now: its state.
-        findings: errors and warnings.
-        error: why probing failed.
-        earlier: its states in older reports, in any order.
-    """
+    """The newest report of a node."""
 
     node: str
     now: Moment
-    findings: tuple[NodeFinding, ...]
-    error: str | None = None
-    earlier: tuple[Moment, ...] = ()
+    findings: tuple[NodeFinding, ...]  # errors and warnings
+    error: str | None = None  # why probing failed
+    earlier: tuple[Moment, ...] = ()  # its states in older reports, in any order
 
 
 class Sample(NamedTuple):
@@ -136,10 +128,9 @@ class Sample(NamedTuple):
 
 
 class Snapshots(Mapping[str, Snapshot]):
-    """The Snapshots of some groups by name; each is decoded when it is read, since a fleet may have very many."""
+    """The Snapshots of some groups by name, in this order; each is decoded when it is read: a fleet may have many."""
 
     def __init__(self, samples: Mapping[str, Sample], groups: Sequence[str]) -> None:
-        """``groups`` are the names, in the order to keep."""
         self._samples, self._groups = samples, groups
 
     def __getitem__(self, name: str) -> Snapshot:
@@ -154,19 +145,12 @@ class Snapshots(Mapping[str, Snapshot]):
 
 @dataclass(slots=True)
 class Partial:
-    """A summary of some of the reports.
+    """A summary of some of the reports."""
 
-    Attributes:
-        nodes: by name.
-        samples: by group.
-        unreadable: the files that are no reports.
-        asked: the nodes of collections, each with its last request.
-    """
-
-    nodes: dict[str, NodeState] = field(default_factory=dict)
-    samples: dict[str, Sample] = field(default_factory=dict)
-    unreadable: list[FleetFile] = field(default_factory=list)
-    asked: dict[str, Request] = field(default_factory=dict)
+    nodes: dict[str, NodeState] = field(default_factory=dict)  # by name
+    samples: dict[str, Sample] = field(default_factory=dict)  # by group
+    unreadable: list[FleetFile] = field(default_factory=list)  # the files that are no reports
+    asked: dict[str, Request] = field(default_factory=dict)  # the nodes of collections, each with its last request
 
     def add(self, state: NodeState) -> None:
         """Adds a report of a node; the newest one counts, and of equally old ones the first."""

@@ -1,14 +1,19 @@
-"""The report of one node, ``gpuenv.node/1``: what ``fleet node`` writes and the analysis reads."""
+"""The report of one node, ``gpuenv.node/1``: what ``fleet node`` makes and writes, and the analysis reads."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from gpuenv import __version__
+from gpuenv.files import make_private_folder, replace_file
 from gpuenv.model.codec import DecodeError, decode
 from gpuenv.model.snapshot import Snapshot
+from gpuenv.report.job import host_names
 from gpuenv.report.report import Report
 
 SCHEMA = "gpuenv.node/1"
@@ -26,27 +31,16 @@ class NodeReportError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class NodeReport:
-    """The report of one node.
+    """The report of one node."""
 
-    Attributes:
-        node: the engine's name of the machine.
-        taken_at: when, in seconds since the epoch.
-        run: the name of its collection; null for a report without one.
-        exit_code: of the report, or of the failed attempt.
-        snapshot: the facts; null if probing failed.
-        report: the doctor's report without its snapshot's copy; null if probing failed.
-        error: why there is no snapshot.
-        gpuenv_version: of the program on the node.
-    """
-
-    node: str
-    taken_at: float
-    run: str | None
-    exit_code: int
-    snapshot: Snapshot | None
-    report: Report | None
-    error: str | None = None
-    gpuenv_version: str = ""
+    node: str  # the engine's name of the machine
+    taken_at: float  # when, in seconds since the epoch
+    run: str | None  # the name of its collection; null for a report without one
+    exit_code: int  # of the report, or of the failed attempt
+    snapshot: Snapshot | None  # the facts; null if probing failed
+    report: Report | None  # the doctor's report without its snapshot's copy; null if probing failed
+    error: str | None = None  # why there is no snapshot
+    gpuenv_version: str = ""  # of the program on the node
     schema: str = SCHEMA
 
 
@@ -114,3 +108,41 @@ def _depth(value: object) -> int:
             for inner in (each.values() if isinstance(each, dict) else each)
         ]
     return levels
+
+
+def node_name(environment: Mapping[str, str], own: str) -> str:
+    """The scheduler's name of this node, else its own host name.
+
+    Raises:
+        ValueError: when it is no valid host name.
+    """
+    name = next(iter(host_names(environment, own)), "")
+    if not is_node_name(name):
+        raise ValueError(f"{name!r} cannot be the name of a node")
+    return name
+
+
+def answer(report: Report, node: str, run: str | None, taken_at: float) -> NodeReport:
+    """The report of an examined node, with the facts once and without the rejected candidates.
+
+    They would be half of the report, and the analysis finds them again from the facts.
+    """
+    bare = report._replace(snapshot=Snapshot(), resolution=report.resolution._replace(rejected=()))
+    return NodeReport(node, taken_at, run, report.exit_code, report.snapshot, bare, None, __version__)
+
+
+def failure(error: str, exit_code: int, node: str, run: str | None, taken_at: float) -> NodeReport:
+    """The report of a node that could not be examined."""
+    return NodeReport(node, taken_at, run, exit_code, None, None, error, __version__)
+
+
+def write_report(folder: Path, node: str, text: str) -> Path:
+    """Writes the report of a node as ``NODE.json`` with the permissions 0600, by one rename; follows no link.
+
+    Raises:
+        OSError: when it cannot be written.
+    """
+    path = folder / f"{node}.json"
+    make_private_folder(folder)
+    replace_file(path, f"{text}\n", private=True)
+    return path

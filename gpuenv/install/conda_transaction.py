@@ -99,7 +99,6 @@ def prepare_conda(scheme: Scheme, conda_run: CondaRun, choice: CondaChoice) -> P
         InstallError: when planning fails.
     """
     prefix = scheme.prefix
-    refuse_pixi(prefix, choice)
     visible = read_installed(scheme.path)
     for entry in visible:
         if is_cupy(entry.name) and entry.installer != "conda" and os.path.realpath(entry.folder) in scheme.own_folders:

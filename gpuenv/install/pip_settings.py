@@ -23,29 +23,16 @@ _INDEXES = (*_VARIABLES, _NO_INDEX)
 
 
 class PipSettings(NamedTuple):
-    """Settings of pip, as uv takes them.
+    """Settings of pip, as uv takes them."""
 
-    Attributes:
-        constraints: constraint files.
-        variables: variables of uv and their values.
-        no_index: whether no index is used; uv has an option for it, and no variable.
-        settings: the same for display.
-    """
-
-    constraints: tuple[str, ...]
-    variables: tuple[tuple[str, str], ...]
-    no_index: bool
-    settings: tuple[InstallerSetting, ...]
+    constraints: tuple[str, ...]  # files
+    variables: tuple[tuple[str, str], ...]  # variables of uv and their values
+    no_index: bool  # whether no index is used; uv has an option for it, and no variable
+    settings: tuple[InstallerSetting, ...]  # the same for display
 
 
 def settings_for_uv(environment: Mapping[str, str], prefix: str, *, has_indexes: bool) -> PipSettings:
-    """Translates pip's settings.
-
-    Args:
-        environment: the user's variables.
-        prefix: the target environment, which may have a ``pip.conf``.
-        has_indexes: whether uv has settings of indexes of its own, so that pip's do not count.
-    """
+    """Translates pip's settings; those of indexes do not count if uv has some of its own (``has_indexes``)."""
     keys = (_CONSTRAINT,) if has_indexes else (_CONSTRAINT, *_INDEXES)
     found = {key: entry for key, entry in _read_settings(environment, prefix).items() if key in keys}
     if found.get(_NO_INDEX, ("",))[0].lower() in FALSE:

@@ -108,7 +108,7 @@ def prepare(
 
     Args:
         inventory: the installed distributions.
-        installer_run: runs the installer.
+        installer_run: the run of the installer.
         offers: those of the resolver in order of preference, or the content of a lock file.
         locked: exact versions with digests, from a lock file; None to run the installer's resolver.
         again: distributions to reinstall in any case.
@@ -255,10 +255,11 @@ def _solve(
             refused.append(error)
     if not scoped:
         raise refused[0]
-    attempts = (
-        partial(_solve_frozen, installer_run, inventory),
-        partial(_solve_kept_working, installer_run, inventory),
-    )
+
+    def solve_kept_working(entry: ScopedOffer) -> tuple[SolverResult | None, str]:
+        return resolve_pins(installer_run, entry.offer.requirements, kept_working(entry.scope, inventory))
+
+    attempts = (partial(_solve_frozen, installer_run, inventory), solve_kept_working)
     chosen, result, why = solve_first(installer_run, scoped, attempts, inventory.visible)
     if result is None:
         raise _nothing_fits(why, chosen, installer_run, inventory)
@@ -273,11 +274,7 @@ def solve_first(
 ) -> tuple[ScopedOffer, T | None, str]:
     """Solves the first offer that can be, by one attempt after the other; else returns the conflict of the first offer.
 
-    Args:
-        installer_run: runs the installer.
-        offers: in order of preference, at least one.
-        attempts: ways to solve an offer, the strictest first; each returns a result, or None and the conflict.
-        packages: the installed packages.
+    The strictest attempt comes first; each returns a result, or None and the conflict.
 
     Raises:
         InstallFailed: when the installer fails for another reason than a conflict.
@@ -326,13 +323,6 @@ def _solve_frozen(
     if resolved is not None:
         return resolved, ""
     return resolve_pins(installer_run, offer.requirements, frozen(scope, packages, markers))
-
-
-def _solve_kept_working(
-    installer_run: InstallerRun, inventory: Inventory, scoped: ScopedOffer
-) -> tuple[SolverResult | None, str]:
-    """Solves with the dependencies of all other packages kept met."""
-    return resolve_pins(installer_run, scoped.offer.requirements, kept_working(scoped.scope, inventory))
 
 
 def _unknown_release(offer: Offer, releases: Mapping[str, str]) -> str | None:

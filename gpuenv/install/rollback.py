@@ -117,9 +117,11 @@ def recover(store: Store, environment: Mapping[str, str], *, offline: bool) -> t
 
 def committed(store: Store) -> tuple[Journal, ...]:
     """The transactions that can be rolled back, the newest first."""
-    found = (
-        store.read(number) for number in reversed(store.numbers()) if store.state(number) is TransactionState.COMMITTED
-    )
+    return _journals_in(store, TransactionState.COMMITTED)
+
+
+def _journals_in(store: Store, *states: TransactionState) -> tuple[Journal, ...]:
+    found = (store.read(number) for number in reversed(store.numbers()) if store.state(number) in states)
     return tuple(journal for journal in found if journal is not None)
 
 
@@ -238,9 +240,7 @@ def history_of(store: Store) -> History:
 
 def unfinished(store: Store) -> tuple[Journal, ...]:
     """The interrupted transactions, the newest first."""
-    states = (TransactionState.OPEN, TransactionState.UNDOING)
-    found = (store.read(number) for number in reversed(store.numbers()) if store.state(number) in states)
-    return tuple(journal for journal in found if journal is not None)
+    return _journals_in(store, TransactionState.OPEN, TransactionState.UNDOING)
 
 
 def to_forget(store: Store, number: str | None) -> tuple[str, ...]:

@@ -292,13 +292,8 @@ def nothing_fits(
 ) -> NothingFits:
     """The error for requirements that conflict with the environment or with the user's settings.
 
-    Args:
-        why: the installer's message.
-        requirements: the requirements.
-        stay: the CUDA wheels that the environment keeps.
-        installer_run: the installer with its options and time budget.
-        kept: the dependencies of the packages that stay.
-        without_them: how to do it without the packages of the environment; null if these are not the reason.
+    ``stay`` are the CUDA wheels, and ``kept`` the dependencies of the packages, that the environment keeps;
+    ``without_them`` is how to do it without those packages, None if they are not the reason.
     """
     fits_empty = without_them is not None
     details = f" It contains {', '.join(stay)}, which other packages need." if stay and fits_empty else ""

@@ -440,12 +440,8 @@ def commit_or_restore(
 ) -> InstallOutcome:
     """Changes the target and commits if every verification passes; restores it on any failure.
 
-    Args:
-        ctx: what the transaction runs with.
-        plan: the plan.
-        journal: already on disk.
-        change: changes and verifies the target; appends the verifications to its argument.
-        put_back: restores the target; gets the verifications, the reason and the failed one, returns the outcome.
+    The journal is on disk already. ``change`` appends the verifications to its argument; ``put_back`` restores the
+    target: it gets the verifications, the reason and the failed one, and returns the outcome.
     """
     verifications: list[Verification] = []
     try:

@@ -87,14 +87,10 @@ def assemble_snapshot(
     began: float,
     identity: UserIdentity | None,
 ) -> Snapshot:
-    """The Snapshot of a session.
+    """The Snapshot of a session that began at this reading of ``time.monotonic``.
 
-    Args:
-        answers: by the name of the source; a late source is missing.
-        request: the request of the session.
-        interpreter: the target's, if there is one.
-        began: reading of ``time.monotonic`` when the session began.
-        identity: the owner as whom root examined the target.
+    ``answers`` are by the name of the source; a late source is missing. ``identity`` is the owner as whom root examined
+    the target.
     """
 
     def late(name: str) -> Source:

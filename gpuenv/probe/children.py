@@ -44,25 +44,15 @@ class Ending(str, Enum):
 
 
 class ChildResult(NamedTuple):
-    """The output of a child, and how it ended.
+    """The output of a child, and how it ended."""
 
-    Attributes:
-        ending: exited, killed at the deadline, killed by a signal, or never started.
-        exit_code: the exit status; the negative signal number of a crash; None if it never started or was killed.
-        stdout: standard output, up to 4 MiB.
-        stderr: standard error, up to 4 MiB.
-        error: why it could not be started.
-        duration: seconds.
-        started: reading of ``time.monotonic`` when it was started.
-    """
-
-    ending: Ending
-    exit_code: int | None
-    stdout: str
-    stderr: str
-    error: str | None
-    duration: float
-    started: float
+    ending: Ending  # exited, killed at the deadline, killed by a signal, or never started
+    exit_code: int | None  # the negative signal number of a crash; None if it never started or was killed
+    stdout: str  # standard output, up to 4 MiB
+    stderr: str  # standard error, up to 4 MiB
+    error: str | None  # why it could not be started
+    duration: float  # seconds
+    started: float  # reading of ``time.monotonic`` when it was started
 
     @property
     def signal_name(self) -> str | None:
@@ -337,11 +327,7 @@ def _new_processes(mark: str, since: float) -> Iterator[tuple[int, bool]]:
     """Yields new processes: with True those that have a mark among their variables, with False those that show none.
 
     Linux shows no variables of a process whose program is being replaced (exec). Those of a process in an
-    uninterruptible sleep are not read, which may take as long as the sleep.
-
-    Args:
-        mark: the mark.
-        since: seconds since the boot. Older processes are skipped.
+    uninterruptible sleep are not read, which may take as long as the sleep. ``since`` is in seconds since the boot.
     """
     variable, ticks = f"{_MARK}={mark}".encode(), os.sysconf("SC_CLK_TCK")
     try:

@@ -34,19 +34,12 @@ def working_folder(environment: Mapping[str, str]) -> tuple[str, str]:
 
 
 class ProbeContext(NamedTuple):
-    """The caller's environment, the driver root and the deadline of all probes.
+    """The caller's environment, the driver root and the deadline of all probes."""
 
-    Attributes:
-        environment: the caller's environment variables; a child gets those that it needs.
-        root: the folder that contains ``/proc``, ``/sys``, ``/dev`` and the toolkits.
-        deadline: reading of ``time.monotonic``.
-        group: the children that are killed together.
-    """
-
-    environment: Mapping[str, str]
-    root: str
-    deadline: float
-    group: ChildGroup
+    environment: Mapping[str, str]  # the caller's; a child gets those that it needs
+    root: str  # the folder that contains ``/proc``, ``/sys``, ``/dev`` and the toolkits
+    deadline: float  # reading of ``time.monotonic``
+    group: ChildGroup  # the children that are killed together
 
 
 def run_script(ctx: ProbeContext, name: str, *arguments: str, stdin: str | None = None) -> ChildResult:
@@ -57,20 +50,10 @@ def run_script(ctx: ProbeContext, name: str, *arguments: str, stdin: str | None 
     return run_child(command, for_the_driver(ctx.environment), ctx.deadline, ctx.group, stdin=stdin)
 
 
-def run_kernel(ctx: ProbeContext) -> ChildResult:
-    """Reads the kernel's files."""
-    return run_script(ctx, "kernel", ctx.root)
-
-
 def run_nvml(ctx: ProbeContext) -> ChildResult:
     """Queries NVML, through nvidia-ml-py."""
     spec = find_spec("pynvml")
     return run_script(ctx, "nvml", str(Path(spec.origin).parent) if spec and spec.origin else "")
-
-
-def run_cuda(ctx: ProbeContext) -> ChildResult:
-    """Queries libcuda."""
-    return run_script(ctx, "cuda")
 
 
 def run_target(ctx: ProbeContext, interpreter: str, name: str, *arguments: str) -> ChildResult:

@@ -17,7 +17,7 @@ from gpuenv.probe import nvidia_smi
 from gpuenv.probe.children import ChildResult, Ending
 from gpuenv.probe.context import ProbeContext
 from gpuenv.probe.interpreters import run_tool
-from gpuenv.probe.protocol import first_lines, nested, parse_facts, source_of, with_failure
+from gpuenv.probe.protocol import first_lines, nested, parse_facts, source_of
 from gpuenv.probe.raw import Raw, SmiFacts
 from gpuenv.probe.scripts.shared import forbid_device_nodes, is_absence
 
@@ -111,9 +111,11 @@ def probe_smi(ctx: ProbeContext) -> tuple[SmiFacts, Source]:
     banner = run()
     driver, cuda = nvidia_smi.parse_banner(banner.stdout)
     if not _is_complete(banner):
-        complaint = banner.error or first_lines(banner.stdout, banner.stderr)
         source = source_of("nvidia-smi", banner, {}, finished=True)
-        return SmiFacts(driver, cuda), with_failure(source, f"exit code {banner.exit_code}: {complaint}")
+        if banner.ending is Ending.EXITED:
+            complaint = first_lines(banner.stdout, banner.stderr)
+            source = source._replace(detail=f"exit code {banner.exit_code}: {complaint}")
+        return SmiFacts(driver, cuda), source
     listing = run("--query-gpu=" + ",".join(nvidia_smi.QUERY), "--format=csv,noheader,nounits")
     if _is_complete(listing):
         detail = path if driver else f"{path}: no driver version in its output"

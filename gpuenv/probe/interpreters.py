@@ -125,10 +125,7 @@ def _only_owner(program: str, path: str, others: Sequence[str] = ()) -> UserIden
 def examining_identity(interpreter: str, environment: Mapping[str, str], needed: str) -> UserIdentity | None:
     """The user of ``identity_for``, after a trial whether this process can run programs as that user.
 
-    Args:
-        interpreter: as in ``identity_for``.
-        environment: as in ``identity_for``.
-        needed: a file of gpuenv that the user must be able to read.
+    ``needed`` is a file of gpuenv that the user must be able to read.
 
     Raises:
         ForeignTargetError: also when the trial fails.
@@ -160,14 +157,7 @@ def refuse_foreign(interpreter: str, environment: Mapping[str, str]) -> None:
 def run_interpreter(
     command: Sequence[str], environment: Mapping[str, str], deadline: float, group: ChildGroup | None
 ) -> ChildResult:
-    """Runs the interpreter of a target with these arguments, in an empty folder.
-
-    Args:
-        command: the interpreter and its arguments, whose paths are absolute.
-        environment: the caller's variables.
-        deadline: as in ``run_child``.
-        group: as in ``run_child``.
-    """
+    """Runs the interpreter of a target in an empty folder, as ``run_child`` does; paths in ``command`` are absolute."""
     command = [os.path.abspath(command[0]), *command[1:]]
     try:
         identity = identity_for(command[0], environment)
@@ -186,11 +176,7 @@ def module_command(executable: str, name: str) -> tuple[str, ...]:
 def run_tool(command: Sequence[str], environment: Mapping[str, str], deadline: float, group: ChildGroup) -> ChildResult:
     """Runs a tool that a variable such as PATH or CUDA_HOME leads to; root runs another user's tool as that user.
 
-    Args:
-        command: the program and its arguments, whose paths are absolute.
-        environment: all its variables.
-        deadline: as in ``run_child``.
-        group: as in ``run_child``.
+    The paths in its arguments are absolute; the rest is as in ``run_child``.
     """
     program, identity = os.path.abspath(command[0]), None
     try:

@@ -26,11 +26,7 @@ _LARGEST = 1 << 20
 
 
 def kernel_interpreter(name: str, environment: Mapping[str, str]) -> str:
-    """The interpreter of a kernel.
-
-    Args:
-        name: a kernel's name, a kernelspec's folder or its ``kernel.json``.
-        environment: the caller's variables.
+    """The interpreter of a kernel, by its name, its kernelspec's folder or its ``kernel.json``.
 
     Raises:
         TargetError: when there is no such kernel, or it is not a Python kernel.

@@ -26,22 +26,13 @@ class _RefusedError(ValueError):
 
 
 class Elements:
-    """A streaming parser.
-
-    Attributes:
-        path: the names of the open elements.
-    """
+    """A streaming parser."""
 
     def __init__(
         self, on_start: Callable[[list[str], dict[str, str]], None], on_end: Callable[[list[str], str], None]
     ) -> None:
-        """Starts a document.
-
-        Args:
-            on_start: called at the start of each element with its path and attributes.
-            on_end: called at the end of each element with its path and the beginning of its text.
-        """
-        self.path: list[str] = []
+        """``on_start`` gets the path and attributes of an element, ``on_end`` its path and how its text begins."""
+        self.path: list[str] = []  # the names of the open elements
         self._text = ""
         self._on_start, self._on_end = on_start, on_end
         self._parser = expat.ParserCreate("utf-8")

@@ -82,13 +82,6 @@ def source_of(name: str, result: ChildResult, facts: Mapping[str, object], *, fi
     return Source(name, state, detail, result.duration, result.started)
 
 
-def with_failure(source: Source, detail: str) -> Source:
-    """The source as failed with a more specific detail; a timeout or a crash keeps its own."""
-    if source.state in (SourceState.TIMED_OUT, SourceState.CRASHED):
-        return source
-    return source._replace(state=SourceState.FAILED, detail=detail)
-
-
 def last_line(text: str) -> str:
     """The last line that is not blank, where a traceback names the error.
 

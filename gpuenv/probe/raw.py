@@ -77,75 +77,42 @@ class Raw:
 
 
 class ListedGpu(NamedTuple):
-    """A GPU as one source lists it; None is unknown.
+    """A GPU as one source lists it; None is unknown."""
 
-    Attributes:
-        number: NVML's index, or CUDA's ordinal.
-        uuid: ``GPU-...``.
-        name: the driver's name for it.
-        pci: the PCI address.
-        compute_capability: ``9.0``.
-        memory_total: bytes.
-        more: all facts of the source about it.
-    """
-
-    number: int | None = None
-    uuid: str | None = None
-    name: str | None = None
+    number: int | None = None  # NVML's index, or CUDA's ordinal
+    uuid: str | None = None  # ``GPU-...``
+    name: str | None = None  # the driver's name for it
     pci: str | None = None
-    compute_capability: str | None = None
-    memory_total: int | None = None
-    more: Raw = Raw()
+    compute_capability: str | None = None  # ``9.0``
+    memory_total: int | None = None  # bytes
+    more: Raw = Raw()  # all facts of the source about it
 
 
 class SmiFacts(NamedTuple):
-    """The output of nvidia-smi.
+    """The output of nvidia-smi."""
 
-    Attributes:
-        driver_version: ``580.95.05``.
-        cuda: the CUDA level that it shows, ``13.0``.
-        gpus: None without a valid list.
-    """
-
-    driver_version: str | None = None
-    cuda: str | None = None
-    gpus: tuple[ListedGpu, ...] | None = None
+    driver_version: str | None = None  # ``580.95.05``
+    cuda: str | None = None  # the CUDA level that it shows, ``13.0``
+    gpus: tuple[ListedGpu, ...] | None = None  # None without a valid list
 
 
 class RawFacts(NamedTuple):
-    """The raw answers of all sources.
+    """The raw answers of all sources."""
 
-    Attributes:
-        kernel: from the kernel's files: the table at the end of ``scripts/kernel.py`` names the facts.
-        nvcc: the release of each toolkit's compiler, by folder.
-        nvml: from NVML, its GPUs in ``gpus``.
-        cuda: from libcuda, its devices in ``devices``.
-        smi: from nvidia-smi.
-        target: from the target's interpreter: the table at the end of ``scripts/interpreter.py`` names the facts.
-        target_path: the target's interpreter; None if not found.
-        target_named_by: its origin: an option, a variable, or PATH.
-        examined_as: the owner as whom root examined it.
-        target_reason: why it printed nothing.
-        libraries: from the target's loader.
-        files: from the installed files.
-        environment: the caller's variables that affect GPU, CUDA and Python.
-        sources: how each probe ended.
-    """
-
-    kernel: Raw = Raw()
-    nvcc: Mapping[str, str] = {}
-    nvml: Raw = Raw()
-    cuda: Raw = Raw()
-    smi: SmiFacts = SmiFacts()
-    target: Raw = Raw()
-    target_path: str | None = None
-    target_named_by: str = "the caller"
-    examined_as: str | None = None
-    target_reason: str | None = None
-    libraries: Raw = Raw()
-    files: Raw = Raw()
-    environment: Mapping[str, str] = {}
-    sources: tuple[Source, ...] = ()
+    kernel: Raw = Raw()  # from the kernel's files: the table at the end of ``scripts/kernel.py`` names the facts
+    nvcc: Mapping[str, str] = {}  # the release of each toolkit's compiler, by folder
+    nvml: Raw = Raw()  # from NVML, its GPUs in ``gpus``
+    cuda: Raw = Raw()  # from libcuda, its devices in ``devices``
+    smi: SmiFacts = SmiFacts()  # from nvidia-smi
+    target: Raw = Raw()  # from its interpreter: the table at the end of ``scripts/interpreter.py`` names the facts
+    target_path: str | None = None  # the target's interpreter; None if not found
+    target_named_by: str = "the caller"  # its origin: an option, a variable, or PATH
+    examined_as: str | None = None  # the owner as whom root examined it
+    target_reason: str | None = None  # why it printed nothing
+    libraries: Raw = Raw()  # from the target's loader
+    files: Raw = Raw()  # from the installed files
+    environment: Mapping[str, str] = {}  # the caller's variables that affect GPU, CUDA and Python
+    sources: tuple[Source, ...] = ()  # how each probe ended
 
 
 def parse_answer(parse: Callable[[A], V], text: A | None, source: str) -> Answer[V] | None:

@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from gpuenv.probe.children import ChildGroup, join_all
-from gpuenv.probe.context import ProbeContext, run_cuda, run_kernel, run_nvml, run_target, script, working_folder
+from gpuenv.probe.context import ProbeContext, run_nvml, run_script, run_target, script, working_folder
 from gpuenv.probe.interpreters import examining_identity
 from gpuenv.probe.request import ProbeRequest
 from gpuenv.probe.target import find_interpreter
@@ -79,8 +79,7 @@ class ProbeSession:
     def finish(self, announce: Announce = lambda _: None) -> Snapshot:
         """Waits until every probe has answered or missed its deadline, and assembles the answers.
 
-        Args:
-            announce: called with the names of the probes that still run after two seconds.
+        ``announce`` gets the names of the probes that still run after two seconds.
 
         Raises:
             Exception: raised in parsing an answer: a bug of gpuenv, not a failed probe.
@@ -129,7 +128,7 @@ def take_snapshot(request: ProbeRequest) -> Snapshot:
 
 
 def _kernel(ctx: ProbeContext) -> Any:  # noqa: ANN401 - the answer of a task
-    result = run_kernel(ctx)
+    result = run_script(ctx, "kernel", ctx.root)
     from gpuenv.probe.driver_probes import kernel_facts, probe_nvcc  # noqa: PLC0415 - see the module's docstring
 
     kernel, source = kernel_facts(result)
@@ -144,7 +143,7 @@ def _nvml(ctx: ProbeContext) -> Any:  # noqa: ANN401 - the answer of a task
 
 
 def _cuda(ctx: ProbeContext) -> Any:  # noqa: ANN401 - the answer of a task
-    result = run_cuda(ctx)
+    result = run_script(ctx, "cuda")
     from gpuenv.probe.driver_probes import cuda_facts  # noqa: PLC0415 - see the module's docstring
 
     return cuda_facts(result)

@@ -33,14 +33,7 @@ _MOST = 8
 
 
 def diagnose_startup(ctx: ProbeContext, interpreter: str, target: Raw, source: Source) -> Raw:
-    """Adds why an interpreter that printed nothing does not start.
-
-    Args:
-        ctx: what every probe needs.
-        interpreter: the path of the interpreter.
-        target: the facts that it printed.
-        source: how its probe ended.
-    """
+    """Adds why an interpreter does not start to the facts that it printed; ``source`` is how its probe ended."""
     if target.text("python") is not None or not has_python_name(interpreter):
         return target  # a program of another name is not run again
     target = target.plus(venv_python=_release_of_venv(interpreter))

@@ -23,12 +23,8 @@ class TargetError(GpuenvError, ValueError):
 def find_interpreter(python: str | None, environment: Mapping[str, str]) -> str | None:
     """The target's interpreter: the requested one, else the active environment's, else the first on PATH.
 
-    Args:
-        python: an interpreter, a virtual environment or a conda prefix; None for the active one.
-        environment: the caller's environment variables.
-
     Raises:
-        TargetError: when ``python`` is none of these.
+        TargetError: when ``python`` is no interpreter, virtual environment or conda prefix.
     """
     if python is not None:
         return _interpreter_of(python, environment)

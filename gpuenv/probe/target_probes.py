@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from packaging.version import Version
 
@@ -16,36 +16,20 @@ from gpuenv.model.nvidia import CUDA_LIBRARIES, OPTIONAL_LIBRARIES
 from gpuenv.model.snapshot import CupyInstallation, Source, SourceState
 from gpuenv.probe.children import ChildResult, Ending
 from gpuenv.probe.context import ProbeContext, run_script, run_target
-from gpuenv.probe.protocol import KILLED, last_line, numbered, parse_facts, source_of, with_failure
+from gpuenv.probe.protocol import KILLED, last_line, numbered, parse_facts, source_of
 from gpuenv.probe.raw import Raw
 from gpuenv.probe.transactions import journals_folder, open_transaction, prefix_of
 
 _FIRST_WITH_PATHFINDER = Version("14")  # cupy/_environment.py of 13.6.0 has none, that of 14.0.0 has
 _SHARE = 0.6  # of the remaining time for one library, so that those after a hung one are still tried
 _ALARM = "SIGALRM"
-
-
-class FailedStep(NamedTuple):
-    """A step that ended its process.
-
-    Attributes:
-        step: its name, mostly that of a library.
-        how: such as ``crashed with SIGSEGV``.
-        hung: whether its alarm ended it.
-    """
-
-    step: str
-    how: str
-    hung: bool
+_HANGS = "hangs"
 
 
 def target_facts(result: ChildResult) -> tuple[Raw, Source]:
     """The facts printed by the target's interpreter, and how it ended."""
     facts = parse_facts(result.stdout)
-    source = source_of("target", result, facts)
-    if source.state is SourceState.FAILED and result.ending is not Ending.NOT_STARTED:
-        source = with_failure(source, f"exit code {result.exit_code}: {last_line(result.stderr)}")
-    return Raw(facts), source
+    return Raw(facts), source_of("target", result, facts)
 
 
 def with_transactions(target: Raw, interpreter: str) -> Raw:
@@ -59,13 +43,9 @@ def with_transactions(target: Raw, interpreter: str) -> Raw:
 
 
 def probe_files(ctx: ProbeContext, target: Raw, source: Source, *, deep: bool) -> tuple[Raw, Source]:
-    """The faults of the target's files, and how the probe ended.
+    """The faults of the target's files, and how the probe ended; ``source`` is how that of the interpreter did.
 
-    Args:
-        ctx: what every probe needs.
-        target: the facts of the target's interpreter, with its import path.
-        source: how the probe of the interpreter ended.
-        deep: whether to check the digests of the files too.
+    With ``deep``, also checks the digests of the files.
     """
     path = target.all("path", str)
     if not path:
@@ -97,37 +77,39 @@ def probe_libraries(ctx: ProbeContext, interpreter: str, target: Raw) -> tuple[R
     # Other failed steps appear only in the source's detail.
     sonames = {entry.name: entry.soname for entry in CUDA_LIBRARIES.get(major or 0, ())}
     ended = [
-        {"name": entry.step, "soname": sonames[entry.step], "error": f"loading it {entry.how}"}
-        for entry in failed
-        if entry.step in sonames
+        {"name": step, "soname": sonames[step], "error": f"loading it {how}"}
+        for step, how in failed.items()
+        if step in sonames
     ]
     return Raw({**facts, "libraries": [*numbered(facts, "library"), *ended]}), source
 
 
-def _run_until_complete(run: Callable[[list[str]], ChildResult]) -> tuple[dict[str, Any], list[FailedStep], Source]:
-    """Runs the script until it completes, each time without the steps that ended earlier runs."""
-    failed: list[FailedStep] = []
+def _run_until_complete(run: Callable[[list[str]], ChildResult]) -> tuple[dict[str, Any], dict[str, str], Source]:
+    """Runs the script until it completes, each time without the steps that ended earlier runs.
+
+    Returns:
+        The facts, the steps that ended a run with how they did, and how the probe ended.
+    """
+    failed: dict[str, str] = {}
     facts: dict[str, Any] = {}
     started = time.monotonic()
     while True:
-        steps = [entry.step for entry in failed]
-        result = run(steps)
+        result = run(list(failed))
         printed = parse_facts(result.stdout)
         culprit, since = printed.pop("trying", None), printed.pop("since", None)
         facts |= printed
         is_complete = result.ending is not Ending.CRASHED or result.signal_name == KILLED
-        if is_complete or not isinstance(culprit, str) or culprit in steps:
+        if is_complete or not isinstance(culprit, str) or culprit in failed:
             source = source_of("libraries", result, facts)
             if failed:  # the worst of all runs
-                state = SourceState.TIMED_OUT if all(entry.hung for entry in failed) else SourceState.CRASHED
-                detail = "; ".join(f"{entry.step}: {entry.how}" for entry in failed)
+                state = SourceState.TIMED_OUT if {*failed.values()} == {_HANGS} else SourceState.CRASHED
+                detail = "; ".join(f"{step}: {how}" for step, how in failed.items())
                 source = Source("libraries", state, detail, time.monotonic() - started)
             elif not _had_enough_time(result, since):
                 detail = f"only {source.duration:.1f} s were left, which is too short; give more with --timeout"
                 source = source._replace(state=SourceState.NOT_ASKED, detail=detail)
             return facts, failed, source
-        hung = result.signal_name == _ALARM
-        failed.append(FailedStep(culprit, "hangs" if hung else f"crashed with {result.signal_name}", hung))
+        failed[culprit] = _HANGS if result.signal_name == _ALARM else f"crashed with {result.signal_name}"
 
 
 def _run_libraries_script(

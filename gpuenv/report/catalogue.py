@@ -31,15 +31,7 @@ def check_lines(check: DocumentedCheck) -> Iterator[TextLine]:
 
 
 def plugin_lines(code: str, package: str, function: str, text: str, complaint: str | None) -> Iterator[TextLine]:
-    """A check of a plug-in.
-
-    Args:
-        code: its code.
-        package: the distribution that provides it, with its version.
-        function: the path of its function.
-        text: its docstring.
-        complaint: why the docstring could not be read.
-    """
+    """A check of a plug-in: ``text`` is its docstring, ``complaint`` why that could not be read."""
     title, _, rest = text.strip().partition("\n")
     yield TextLine(f"{code}: {title or 'a check without a description'}", Style.HEADING)
     yield TextLine(f"  provided by {package} ({function})", Style.QUIET, 4)
@@ -51,12 +43,7 @@ def plugin_lines(code: str, package: str, function: str, text: str, complaint: s
 
 
 def cause_lines(cause: Cause, checks: Sequence[DocumentedCheck]) -> Iterator[TextLine]:
-    """A cause, and every check that reports it; the fix of the cause if no check does.
-
-    Args:
-        cause: the cause.
-        checks: all checks.
-    """
+    """A cause, and every check that reports it; the fix of the cause if no check does."""
     yield TextLine(f"{cause}: {cause.sentence}.", Style.HEADING, 2)
     reporting = [check for check in checks if cause in check.causes]
     for check in reporting:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from gpuenv.doctor.checks.requirement import REQUIREMENT_CHECK
 from gpuenv.model.finding import Finding, RequirementResult, RequirementStatus, SuppressionResult
 from gpuenv.report.report import Report, crashed_checks, undetermined_checks
-from gpuenv.report.text import evidence_text, fix_command, found_text, report_rows
+from gpuenv.report.text import allowance_text, evidence_text, fix_command, found_text, report_rows
 
 
 def detail_lines(finding: Finding) -> Iterator[str]:
@@ -34,11 +34,7 @@ def title_text(finding: Finding) -> str:
 
 def suppression_text(entry: SuppressionResult) -> str:
     """``expired: GPU206 until 2027-05-31: replaced in May [gpuenv.toml: line 3]``."""
-    suppression = entry.allowance
-    return (
-        f"{entry.state.value}: {suppression.code} until {suppression.expires}: {suppression.reason} "
-        f"[{suppression.source}]"
-    )
+    return f"{entry.state.value}: {allowance_text(entry.allowance)}"
 
 
 def inconclusive_texts(report: Report) -> list[str]:

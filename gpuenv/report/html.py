@@ -18,7 +18,7 @@ from gpuenv.report.html_page import badge, code, escaped, page, section, table
 from gpuenv.report.job import host_text
 from gpuenv.report.report import SCHEMA, Report, Status, inconclusive_checks, verdict
 from gpuenv.report.smoke_text import Series, counts_text, smoke_series, test_label
-from gpuenv.report.svg_charts import ChartBar, bars, fractions, sparkline, timeline
+from gpuenv.report.svg_charts import ChartBar, bars, sparkline, timeline
 from gpuenv.report.text import assumption_texts, command_text, evidence_text, fix_command, report_rows
 
 _TONES = {Status.FIT: "good", Status.DEGRADED: "warn", Status.UNKNOWN: "warn", Status.UNFIT: "bad"}
@@ -215,7 +215,7 @@ def _measured(series: Sequence[Series]) -> Iterator[str]:
     ]
     if parts:
         yield "<h3>Compared</h3>"
-        yield fractions(parts, "measured values relative to their references")
+        yield bars(parts, "measured values relative to their references", 1.0)
     rest = [entry for entry in series if entry.unit not in _RATES or len(entry.values) > 1]
     if rest:
         cells = [
@@ -237,21 +237,13 @@ def _series_name(entry: Series, *, several: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EarlierRun:
-    """A row of the history.
+    """A row of the history."""
 
-    Attributes:
-        name: the file of its report.
-        taken_at: when the machine was probed, ISO 8601.
-        status: its verdict.
-        primary: code and cause of the primary finding.
-        duration: seconds.
-    """
-
-    name: str
-    taken_at: str
+    name: str  # the file of its report
+    taken_at: str  # when the machine was probed, ISO 8601
     status: Status
-    primary: str | None
-    duration: float
+    primary: str | None  # code and cause of the primary finding
+    duration: float  # seconds
 
 
 def parse_earlier_run(name: str, data: Any) -> EarlierRun | None:  # noqa: ANN401 - JSON

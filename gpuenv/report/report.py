@@ -114,16 +114,7 @@ def make_report(
     smoke: SmokeResult | None = None,
     docs_address: str | None = None,
 ) -> Report:
-    """Assembles a report with its status and exit code.
-
-    Args:
-        diagnosis: the findings, the outcome of each check, and what fits.
-        snapshot: the machine.
-        duration: seconds that the diagnosis took.
-        options: the options of the diagnosis.
-        smoke: the GPU tests, if they ran.
-        docs_address: of the documentation site, if configured.
-    """
+    """Assembles a report with its status and exit code; ``docs_address`` is that of the documentation site."""
     resolution, interrupted = diagnosis.resolution, snapshot.target.open_transaction.value
     if interrupted is not None:  # the environment is half changed
         why = f"Unknown until {interrupted.label} is undone: gpuenv rollback"

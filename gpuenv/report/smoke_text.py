@@ -195,21 +195,13 @@ def measured_texts(test: TestResult) -> list[str]:
 
 
 class Series(NamedTuple):
-    """The values of one quantity on one GPU.
+    """The values of one quantity on one GPU."""
 
-    Attributes:
-        name: ``GROUP.QUANTITY``.
-        gpu: its UUID.
-        unit: of the values.
-        values: one per repetition.
-        comparisons: with baseline, data sheet and other GPUs.
-    """
-
-    name: str
-    gpu: str
-    unit: str
-    values: tuple[float, ...]
-    comparisons: tuple[Compared, ...] = ()
+    name: str  # ``GROUP.QUANTITY``
+    gpu: str  # its UUID
+    unit: str  # of the values
+    values: tuple[float, ...]  # one per repetition
+    comparisons: tuple[Compared, ...] = ()  # with baseline, data sheet and other GPUs
 
     @property
     def text(self) -> str:

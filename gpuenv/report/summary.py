@@ -28,41 +28,27 @@ class SummaryFix(NamedTuple):
 
 
 class SummaryFinding(NamedTuple):
-    """The finding to fix first.
-
-    Attributes:
-        explain: the command that explains it.
-    """
+    """The finding to fix first."""
 
     code: str
     cause: str
     title: str
     evidence: tuple[str, ...]
     fix: tuple[SummaryFix, ...]
-    explain: str
+    explain: str  # the command that explains it
 
 
 class Summary(NamedTuple):
-    """A report in few words.
+    """A report in few words."""
 
-    Attributes:
-        status: fit, degraded, unfit or unknown.
-        sentence: the verdict.
-        machine: what was examined, by label.
-        primary: the finding to fix first; null without one.
-        others: codes and titles of further errors and warnings.
-        unknown: what could not be decided.
-        wheel: the requirements of the right CuPy, ``none fits`` or ``unknown``.
-    """
-
-    status: str
+    status: str  # fit, degraded, unfit or unknown
     exit_code: int
-    sentence: str
-    machine: dict[str, str]
-    primary: SummaryFinding | None
-    others: tuple[str, ...]
-    unknown: tuple[str, ...]
-    wheel: str
+    sentence: str  # the verdict
+    machine: dict[str, str]  # what was examined, by label
+    primary: SummaryFinding | None  # the finding to fix first; null without one
+    others: tuple[str, ...]  # codes and titles of further errors and warnings
+    unknown: tuple[str, ...]  # what could not be decided
+    wheel: str  # the requirements of the right CuPy, ``none fits`` or ``unknown``
     gpuenv_version: str
     matrix_revision: str
     schema: str = SCHEMA

@@ -21,18 +21,9 @@ class ChartBar(NamedTuple):
     worse: bool = False
 
 
-def bars(values: Sequence[ChartBar], title: str) -> str:
-    """A chart with one bar per value; the longest one takes the full width."""
-    return _chart(values, max((bar.value for bar in values), default=0.0) or 1.0, title, None)
-
-
-def fractions(values: Sequence[ChartBar], title: str) -> str:
-    """A chart with one bar per value and a line at one."""
-    return _chart(values, max(1.0, *(bar.value for bar in values)), title, 1.0)
-
-
-def _chart(values: Sequence[ChartBar], longest: float, title: str, mark: float | None) -> str:
-    """A bar chart; with a line at ``mark`` the numbers are aligned in a column at the right."""
+def bars(values: Sequence[ChartBar], title: str, mark: float | None = None) -> str:
+    """A chart with one bar per value; with a line at ``mark`` the numbers are aligned in a column at the right."""
+    longest = max((mark or 0.0, *(bar.value for bar in values))) or 1.0
     shown, room = values[:_MAX_BARS], _WIDTH - _LABEL - _NUMBER
     rows = []
     if mark is not None:

@@ -19,6 +19,7 @@ from gpuenv.model.finding import (
     RequirementResult,
     RequirementStatus,
     Severity,
+    Suppression,
     SuppressionResult,
     SuppressionState,
 )
@@ -212,10 +213,13 @@ def _suppression_lines(entries: Sequence[SuppressionResult]) -> Iterator[TextLin
     yield TextLine()
     yield TextLine("Allowed", Style.HEADING)
     for entry in entries:
-        suppression = entry.allowance
         style = Style.WARNING if entry.state is SuppressionState.EXPIRED else Style.PLAIN
-        text = f"{suppression.code} until {suppression.expires}: {suppression.reason} [{suppression.source}]"
-        yield TextLine(f"  {entry.state.value:<{_LABEL - 2}}{text}", style, _LABEL)
+        yield TextLine(f"  {entry.state.value:<{_LABEL - 2}}{allowance_text(entry.allowance)}", style, _LABEL)
+
+
+def allowance_text(entry: Suppression) -> str:
+    """``GPU206 until 2027-05-31: replaced in May [gpuenv.toml: line 3]``."""
+    return f"{entry.code} until {entry.expires}: {entry.reason} [{entry.source}]"
 
 
 def finding_lines(finding: Finding) -> Iterator[TextLine]:

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from gpuenv.fleet import node
 from gpuenv.fleet.collect import Collection, Start, collect, run_name
-from gpuenv.fleet.node_report import parse_node_report
+from gpuenv.fleet.node_report import answer, parse_node_report
 from gpuenv.fleet.runners import dask, kubernetes, slurm, ssh
 from gpuenv.fleet.runners.task import Answer, Nodes, RunnerError, Task, ask_each
 from gpuenv.matrix.resolve import resolve
@@ -43,7 +42,7 @@ def report(code: int = 0, name: str = "someone") -> bytes:
     status = {0: Status.FIT, 1: Status.UNFIT, 8: Status.UNKNOWN}[code]
     resolution = resolve(Snapshot(), MATRIX)
     of_doctor = Report(status, code, (), (), resolution, None, Snapshot(), 1.0, "1", "2026-11-23", host_only=True)
-    return node.one_line(node.answer(of_doctor, name, None, NOW), lambda data: data).encode()
+    return json.dumps(encode(answer(of_doctor, name, None, NOW)), separators=(",", ":")).encode()
 
 
 FIT, UNFIT, UNDETERMINED = map(report, (0, 1, 8))

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.fleet.node import node_name
-from gpuenv.fleet.node_report import NodeReport, parse_node_report
+from gpuenv.fleet.node_report import NodeReport, node_name, parse_node_report
 from gpuenv.simulate.layout import materialise
 from gpuenv.simulate.profile import load
 from tests.cli.program import gpuenv, run_gpuenv

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from gpuenv.probe.children import ChildGroup
-from gpuenv.probe.context import ProbeContext, run_cuda, run_kernel, run_nvml, run_target, working_folder
+from gpuenv.probe.context import ProbeContext, run_nvml, run_script, run_target, working_folder
 from gpuenv.probe.driver_probes import cuda_facts, kernel_facts, nvml_facts, probe_smi
 from gpuenv.probe.startup_failure import diagnose_startup
 from gpuenv.probe.target_probes import probe_files as probe_target_files
@@ -35,7 +35,7 @@ def probe_context(environment: Mapping[str, str] | None = None, root: str = "/",
 
 def probe_kernel(ctx: ProbeContext) -> tuple[KernelFacts, Source]:
     """The kernel's files and the file system."""
-    raw, source = kernel_facts(run_kernel(ctx))
+    raw, source = kernel_facts(run_script(ctx, "kernel", ctx.root))
     return KernelFacts.of(raw), source
 
 
@@ -47,7 +47,7 @@ def probe_nvml(ctx: ProbeContext) -> tuple[NvmlFacts, Source]:
 
 def probe_cuda(ctx: ProbeContext) -> tuple[CudaFacts, Source]:
     """Libcuda, as this process would see it."""
-    raw, source = cuda_facts(run_cuda(ctx))
+    raw, source = cuda_facts(run_script(ctx, "cuda"))
     return CudaFacts.of(raw), source
 
 

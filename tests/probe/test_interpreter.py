@@ -219,6 +219,13 @@ def test_a_module_of_the_standard_library_shadowed_by_pythonpath_is_named(tmp_pa
     assert "this is the json of a project" in (source.detail or "")
 
 
+def test_a_target_that_the_kernel_kills_is_reported_with_the_likely_reason(venv: Path) -> None:
+    hook = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)\n"
+    (site_packages(venv) / "hook.pth").write_text(hook, encoding="utf-8")
+    _, source = target_of(interpreter_of(venv))
+    assert (source.state, source.detail) == (SourceState.FAILED, "killed by SIGKILL, mostly for lack of memory")
+
+
 def test_the_machine_is_probed_with_any_pythonpath(tmp_path: Path) -> None:
     """PYTHONPATH affects only the target, not the facts of the kernel and the driver."""
     (tmp_path / "json.py").write_text("raise ImportError('this is the json of a project')\n", encoding="utf-8")
@@ -226,7 +233,7 @@ def test_the_machine_is_probed_with_any_pythonpath(tmp_path: Path) -> None:
     code = (
         "import time; from gpuenv.probe.context import *; from gpuenv.probe.driver_probes import *\n"
         f"ctx = ProbeContext({environment!r}, '/', time.monotonic() + 20, ChildGroup())\n"
-        "kernel, cuda = kernel_facts(run_kernel(ctx)), cuda_facts(run_cuda(ctx))\n"
+        "kernel, cuda = kernel_facts(run_script(ctx, 'kernel', '/')), cuda_facts(run_script(ctx, 'cuda'))\n"
         "print(*(source.state.value for facts, source in (kernel, cuda, nvml_facts(run_nvml(ctx)))))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=MINIMAL)

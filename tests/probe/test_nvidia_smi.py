@@ -129,7 +129,7 @@ def test_a_program_that_cannot_be_started_is_reported_with_the_reason(tmp_path: 
     path.chmod(0o755)
     facts, source = probe_smi(probe_context({"PATH": f"{tmp_path}:{os.defpath}"}))
     assert (source.state, facts.gpus) == (SourceState.FAILED, None)
-    assert "Exec format error" in (source.detail or "")
+    assert source.detail == "could not be started: Exec format error"
 
 
 def test_under_wsl_nvidia_smi_is_found_below_the_driver_root(tmp_path: Path) -> None:

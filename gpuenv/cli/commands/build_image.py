@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional, TypeVar
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.command_errors import CommandError
+from gpuenv.cli.command_errors import CommandError, usage_errors
 from gpuenv.cli.sources import MachineSource, get_machine_and_matrix, get_machines_and_matrix
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import error_reason
@@ -159,6 +159,7 @@ def build_image(opts: BuildImageOptions) -> None:
     """
     from gpuenv.cli.image_builder import UserInputs, build_all, outcome_on_failure, plan_all, show_plans, write_contexts
     from gpuenv.cli.output import Output
+    from gpuenv.image.build.packages import AddedPackageError, added_packages
     from gpuenv.image.build.plan import ImagePlans
 
     if not opts.build_timeout > 0:  # nan passes the minimum
@@ -175,7 +176,8 @@ def build_image(opts: BuildImageOptions) -> None:
             path.open("rb").close()
         except OSError as error:
             raise CommandError(ExitCode.USAGE, f"{path}: {error_reason(error)}") from error
-    added = _added(opts)
+    with usage_errors(AddedPackageError):
+        added = added_packages(opts.package or (), opts.requirements or ())
     requests = _requests(opts, added)
     inputs = UserInputs(_labels(opts.label or ()), added)
     as_json = opts.output_format is options.Format.JSON
@@ -231,20 +233,6 @@ def _requests(opts: BuildImageOptions, added: AddedPackages) -> tuple[ImageReque
     return tuple(replace(request, kind=kind) for kind in dict.fromkeys(kinds))
 
 
-def _added(opts: BuildImageOptions) -> AddedPackages:
-    """The packages that the user adds.
-
-    Raises:
-        CommandError: for one that no image can have.
-    """
-    from gpuenv.image.build.packages import AddedPackageError, added_packages
-
-    try:
-        return added_packages(opts.package or (), opts.requirements or ())
-    except AddedPackageError as error:
-        raise CommandError(ExitCode.USAGE, str(error)) from error
-
-
 def _libraries(texts: Sequence[str]) -> tuple[str, ...]:
     """The names of optional libraries.
 
@@ -296,8 +284,6 @@ def _machines(opts: BuildImageOptions) -> tuple[dict[str, Needs], Matrix]:
         assume=opts.assume or (), no_probe=opts.no_probe, timeout=opts.timeout, driver_root=opts.driver_root
     )
     if opts.snapshot:
-        if opts.no_probe:
-            raise CommandError(ExitCode.USAGE, "--snapshot and --no-probe exclude each other")
         machines, matrix = get_machines_and_matrix(source, opts.snapshot, opts.matrix)
         return {name: needs_of(snapshot, matrix) for name, snapshot in machines.items()}, matrix
     # If a CUDA, a wheel or a GPU is named, this machine only builds the image.

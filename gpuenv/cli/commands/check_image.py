@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.command_errors import CommandError, announce
+from gpuenv.cli.command_errors import CommandError, announce, usage_errors
 from gpuenv.cli.sources import (
     MachineSource,
     get_machine_and_matrix,
@@ -38,9 +38,6 @@ _FORMATS = ("text", "json", "sarif")
 
 def _format_names() -> tuple[str, ...]:  # typer calls it by the name in the annotation
     return _FORMATS
-
-
-_HERE = "this machine"
 
 
 class ImageSource(str, Enum):
@@ -164,7 +161,7 @@ def _check_file(opts: CheckImageOptions, files: Sequence[Path]) -> ImageReport:
         for file in files:
             read_text(file)
 
-    try:
+    with usage_errors(ImageError):
         with usage_errors_first(read_files):
             is_named = opts.snapshot or opts.assume
             machines, rows = _machines(opts) if is_named else ({}, get_matrix(opts.matrix))
@@ -174,8 +171,6 @@ def _check_file(opts: CheckImageOptions, files: Sequence[Path]) -> ImageReport:
         arguments = {name: value for name, value in values.items() if value is not None}
         choice = DockerfileOptions(opts.context, opts.target, arguments)
         judged = judge_files(files, choice, rows)
-    except ImageError as error:
-        raise CommandError(ExitCode.USAGE, str(error), error.remedy) from error
     report = file_report(files[0], judged, rows)
     return with_machines(report, judged.targets, machines, rows, time.monotonic)
 

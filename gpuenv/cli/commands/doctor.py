@@ -98,7 +98,7 @@ def doctor(opts: DoctorOptions) -> None:
 def _judge(opts: DoctorOptions, source: MachineSource) -> int:
     from gpuenv.cli.configuration import check_suppressions, read_config
     from gpuenv.cli.diagnosis import make_diagnosis_report
-    from gpuenv.cli.output import RenderOptions, check_paths, emit_report, read_formats, read_history, show_phases
+    from gpuenv.cli.output import RenderOptions, check_paths, emit_report, read_formats, read_history
 
     specs = read_formats(opts.formats, opts.output)
     if opts.smoke is not None:
@@ -129,8 +129,6 @@ def _judge(opts: DoctorOptions, source: MachineSource) -> int:
         specs,
         RenderOptions(verbose=opts.verbose, color=not opts.no_color, redacted=opts.redact, history=history),
     )
-    if opts.verbose:
-        show_phases(report.snapshot)
     return report.exit_code
 
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 import typer
 
 from gpuenv.cli.commands.fleet_collect import collect
-from gpuenv.cli.commands.fleet_diff import diff
-from gpuenv.cli.commands.fleet_drain import drain
 from gpuenv.cli.commands.fleet_node import node
-from gpuenv.cli.commands.fleet_report import report
-from gpuenv.cli.commands.fleet_resolve import resolve
+from gpuenv.cli.commands.fleet_report import diff, drain, report, resolve
 from gpuenv.cli.options import with_common_options
 
 app = typer.Typer(

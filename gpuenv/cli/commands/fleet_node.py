@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import time
@@ -62,7 +63,8 @@ def node(
     Exit code: 0 fit, 1 unfit, 8 undetermined.
     """
     from gpuenv.cli.output import identity, write_stdout
-    from gpuenv.fleet.node import node_name, one_line, write_report
+    from gpuenv.fleet.node_report import node_name, write_report
+    from gpuenv.model.codec import encode
     from gpuenv.report.redact import redact
     from gpuenv.report.report import verdict
 
@@ -74,11 +76,7 @@ def node(
     source = MachineSource(python, timeout=timeout * _FOR_PROBES, driver_root=driver_root, host_only=host_only)
     found = _examined(source, matrix, timeout, name, run)
     hidden = identity()._replace(hosts=(), uuids=False)
-
-    def clean(data: Any) -> Any:  # noqa: ANN401 - JSON
-        return redact(data, hidden)
-
-    text = one_line(found, clean)
+    text = json.dumps(redact(encode(found), hidden), separators=(",", ":"))
     if folder == options.STANDARD_OUTPUT:
         write_stdout(f"{text}\n")
         raise typer.Exit(found.exit_code)
@@ -97,7 +95,7 @@ def node(
 def _examined(source: MachineSource, matrix: Path | None, seconds: float, name: str, run: str | None) -> NodeReport:
     """The report of this node, or the reason why there is none."""
     from gpuenv.cli.diagnosis import make_diagnosis_report
-    from gpuenv.fleet.node import answer, failure
+    from gpuenv.fleet.node_report import answer, failure
     from gpuenv.net import run_within
 
     def make_options(_: Snapshot) -> Any:  # noqa: ANN401 - imported while the probes run

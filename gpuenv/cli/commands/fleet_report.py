@@ -1,4 +1,4 @@
-"""``gpuenv fleet report``."""
+"""``gpuenv fleet report``, ``diff``, ``drain`` and ``resolve``: the commands that analyse node reports."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from gpuenv.model.exit_codes import ExitCode
 if TYPE_CHECKING:
     from gpuenv.cli.output import OutputSpec
     from gpuenv.model.documents import Fleet
+
 
 # Each except text and JSON is a module of gpuenv.fleet with a function ``render``.
 _FORMATS = ("text", "json", "html", "junit", "prometheus")
@@ -93,3 +94,81 @@ def _emit(fleet: Fleet, spec: OutputSpec, *, color: bool) -> None:
     else:
         text: str = importlib.import_module(f"gpuenv.fleet.{spec.form}").render(fleet)
         write_result(text, spec.path, shared=spec.form == "prometheus")
+
+
+def diff(
+    before: Source,
+    after: Source,
+    matrix: options.MatrixFile = None,
+    output_format: options.OutputFormat = options.Format.TEXT,
+    output: options.OutputFile = None,
+    no_color: options.NoColor = False,
+) -> None:
+    """Compare two sets of node reports, such as those of two days.
+
+    Lists nodes that are new, missing, changed, or switching between fit and unfit, and what changed.
+
+    Exit code: 0.
+    """
+    from gpuenv.cli.output import Output
+    from gpuenv.fleet.diff import diff_fleets
+    from gpuenv.fleet.text import diff_lines
+
+    found = diff_fleets(read_fleet(before), read_fleet(after), get_matrix(matrix))
+    out = Output(output, output_format is options.Format.JSON, not no_color, redacted=False)
+    out.emit(found, lambda: diff_lines(found))
+
+
+class Scheduler(str, Enum):
+    """Schedulers whose commands can be printed."""
+
+    SLURM = "slurm"
+    KUBERNETES = "kubernetes"
+
+
+def drain(
+    source: Source,
+    scheduler: Annotated[Scheduler, typer.Option("--for", help="The scheduler of the commands.")] = Scheduler.SLURM,
+    max_age: MaxAge = None,
+    matrix: options.MatrixFile = None,
+    output: options.OutputFile = None,
+) -> None:
+    """Print the commands that take broken nodes out of service.
+
+    A node is broken if its driver or a GPU is. No command is run.
+
+    Exit code: 0.
+    """
+    from gpuenv.cli.output import write_result
+    from gpuenv.fleet.analysis import FleetOptions, analyse
+    from gpuenv.fleet.drain import kubernetes_commands, slurm_commands
+
+    fleet_options = FleetOptions(time.time(), parse_age(max_age))
+    fleet = analyse(read_fleet(source), get_matrix(matrix), fleet_options)
+    lines = slurm_commands(fleet) if scheduler is Scheduler.SLURM else kubernetes_commands(fleet)
+    write_result("".join(f"{line}\n" for line in lines), output)
+
+
+def resolve(
+    source: Source,
+    matrix: options.MatrixFile = None,
+    output_format: options.OutputFormat = options.Format.TEXT,
+    output: options.OutputFile = None,
+    no_color: options.NoColor = False,
+) -> None:
+    """Find the fewest wheels and images that serve all nodes.
+
+    Names the nodes that force each of them.
+
+    Exit code: 0 a wheel fits each node, 3 none fits one of them.
+    """
+    from gpuenv.cli.output import Output
+    from gpuenv.fleet.analysis import group_states, serve
+    from gpuenv.fleet.text import service_lines
+
+    partial = read_fleet(source)
+    groups = group_states(partial.nodes.values(), partial.samples)
+    fleet = serve(groups, partial.samples, get_matrix(matrix), images=True)
+    out = Output(output, output_format is options.Format.JSON, not no_color, redacted=False)
+    out.emit(fleet, lambda: service_lines(fleet))
+    raise typer.Exit(ExitCode.NOTHING_FITS if fleet.unserved or not fleet.answers else ExitCode.OK)

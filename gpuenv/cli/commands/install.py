@@ -15,12 +15,14 @@ from gpuenv.cli.sources import MachineSource
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from gpuenv.cli.environment_change import PlanFactory
     from gpuenv.cli.install_plans import ExaminedMachine
-    from gpuenv.cli.install_target import InstallTarget
     from gpuenv.cli.installers import InstallerRequest
     from gpuenv.cli.output import Output
     from gpuenv.install.environment import Scheme
+    from gpuenv.install.installer_config import Installer
     from gpuenv.install.planner import PreparedInstall
     from gpuenv.matrix.offers import Wanted
 
@@ -131,17 +133,16 @@ def _install(
     else:
         recovered += recover_interrupted(store_of(interpreter), offline=request.offline)
     clock.begin("examination")
-    target, snapshot, matrix = examine_target(interpreter, source, opts.matrix, request)
+    scheme, chosen_installer, snapshot, matrix = examine_target(interpreter, source, opts.matrix, request)
     clock.begin("resolution")
     from gpuenv.cli.environment_change import ConsentOptions, dry_run_plan, show_plan, transact
     from gpuenv.cli.install_plans import ExaminedMachine
     from gpuenv.install.plan import Result
     from gpuenv.matrix.resolve import resolve
 
-    scheme = target.scheme
     examined = ExaminedMachine(source, snapshot, matrix, resolve(snapshot, matrix))
     with tempfile.TemporaryDirectory(prefix="gpuenv-") as scratch:
-        plan_factory = _plan_factory(target, examined, opts, wanted, request, Path(scratch))
+        plan_factory = _plan_factory(scheme, chosen_installer, examined, opts, wanted, request, Path(scratch))
         if opts.dry_run:
             refuse_interrupted(Store(Path(scheme.root)))
             show_plan(dry_run_plan(plan_factory, clock), out)
@@ -155,7 +156,8 @@ def _install(
 
 
 def _plan_factory(
-    target: InstallTarget,
+    scheme: Scheme,
+    chosen_installer: Future[Installer | None],
     examined: ExaminedMachine,
     opts: InstallOptions,
     wanted: Wanted,
@@ -171,7 +173,6 @@ def _plan_factory(
     from gpuenv.cli.installers import takes_conda
     from gpuenv.matrix.offers import Offer
 
-    scheme = target.scheme
     if takes_conda(scheme, request):
         given = {"--locked": opts.locked, "--bundle": opts.bundle, "--guard": opts.guard, "a REQUIREMENT": wanted}
         for option, value in given.items():
@@ -197,7 +198,7 @@ def _plan_factory(
         offers = chosen_offers(examined.snapshot, examined.matrix, wanted, any_numpy=opts.allow_changes)
 
     def prepared() -> PreparedInstall:
-        return prepare_wheels(scheme, request, offers, pins, target.installer_future.result())
+        return prepare_wheels(scheme, request, offers, pins, chosen_installer.result())
 
     return by_wheels(prepared, examined)
 

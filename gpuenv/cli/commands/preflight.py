@@ -111,7 +111,6 @@ def preflight(opts: PreflightOptions) -> None:
         emit_report,
         read_formats,
         read_history,
-        show_phases,
     )
     from gpuenv.preflight.config import FailOn
 
@@ -173,8 +172,6 @@ def preflight(opts: PreflightOptions) -> None:
         specs,
         RenderOptions(verbose=opts.verbose, color=not opts.no_color, redacted=opts.redact, history=history),
     )
-    if opts.verbose:
-        show_phases(report.snapshot)
     raise typer.Exit(report.exit_code)
 
 

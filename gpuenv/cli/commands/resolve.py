@@ -11,13 +11,9 @@ from gpuenv.cli.command_errors import CommandError, announce, usage_errors
 from gpuenv.cli.sources import MachineSource, get_machine_and_matrix, get_machines_and_matrix
 from gpuenv.clock import days_since
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.strings import Lines, lines_of
 
 if TYPE_CHECKING:
-    from gpuenv.cli.installers import InstallerRequest
-    from gpuenv.install.plan import Plan
     from gpuenv.matrix.tables import Matrix
-    from gpuenv.model.resolution import Resolution
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.report.text_line import TextLine
 
@@ -112,48 +108,19 @@ def resolve(opts: ResolveOptions) -> None:
         out.emit(answer, lambda: [*why_not_lines(answer), *_matrix_lines(matrix)])
         is_served = choose(snapshot, matrix) is not None
     else:
-        resolution, plan = resolve_wheel(snapshot, matrix), None
+        resolution, shown = resolve_wheel(snapshot, matrix), _matrix_lines(matrix)
         if opts.solve and resolution.wheel is not None:
             from gpuenv.cli.installers import InstallerRequest
+            from gpuenv.cli.solving import confirm_wheel
+            from gpuenv.install.plan_text import plan_lines
+            from gpuenv.report.text_line import TextLine
 
             request = InstallerRequest(opts.installer.installer, opts.offline, options.INSTALL_TIMEOUT)
-            resolution, plan = _confirm(resolution, source, snapshot, matrix, request)
-        shown = [*explanation_lines(resolution, verbose=opts.verbose), *_plan_lines(plan)]
-        out.emit(resolution, lambda: [*shown, *_matrix_lines(matrix)])
+            resolution, plan = confirm_wheel(resolution, source, snapshot, matrix, request)
+            shown = [TextLine(), *plan_lines(plan), *shown]
+        out.emit(resolution, lambda: [*explanation_lines(resolution, verbose=opts.verbose), *shown])
         is_served = resolution.wheel is not None
     raise typer.Exit(ExitCode.OK if is_served else ExitCode.NOTHING_FITS)
-
-
-def _confirm(
-    resolution: Resolution, source: MachineSource, snapshot: Snapshot, matrix: Matrix, request: InstallerRequest
-) -> tuple[Resolution, Plan]:
-    """The resolution with the wheel that the installer's solver chooses, and the plan of its install.
-
-    Raises:
-        CommandError: when nothing can be solved, or conda manages the target.
-    """
-    from gpuenv.cli.install_output import command_error
-    from gpuenv.cli.solving import solved_wheel
-    from gpuenv.install.exceptions import InstallError
-
-    try:
-        wheel, plan = solved_wheel(source, snapshot, matrix, request)
-    except InstallError as error:
-        raise command_error(error, source.named_target) from error
-    explanation = lines_of(resolution.explanation)
-    if wheel != resolution.wheel:
-        explanation.insert(1, f"The solver of {plan.installer} chooses {wheel.requirements[0].replace('==', ' ')}.")
-    return resolution._replace(wheel=wheel, solved=True, explanation=Lines(explanation)), plan
-
-
-def _plan_lines(plan: Plan | None) -> list[TextLine]:
-    """A blank line and the plan; nothing without one."""
-    if plan is None:
-        return []
-    from gpuenv.install.plan_text import plan_lines
-    from gpuenv.report.text_line import TextLine
-
-    return [TextLine(), *plan_lines(plan)]
 
 
 def _matrix_lines(matrix: Matrix) -> list[TextLine]:

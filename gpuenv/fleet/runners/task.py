@@ -21,29 +21,17 @@ class RunnerError(Exception):
 
 
 class Task(NamedTuple):
-    """What runs on every node.
+    """What runs on every node."""
 
-    Attributes:
-        command: prints a node report as the last line of standard output.
-        run: the name of the collection.
-        seconds: the time limit of the command on a node.
-        wait: seconds that an engine may take to start the command on a node.
-        parallel: the most nodes that Slurm and SSH ask at once.
-        environment: the variables for the clients of engines.
-        image: Kubernetes: the container image with gpuenv.
-        runtime_class: Kubernetes: the runtime class of the pods.
-        scheduler: Dask: the address of the scheduler.
-    """
-
-    command: tuple[str, ...]
-    run: str
-    seconds: float
-    wait: float
-    parallel: int
-    environment: Mapping[str, str]
-    image: str | None = None
-    runtime_class: str | None = None
-    scheduler: str | None = None
+    command: tuple[str, ...]  # prints a node report as the last line of standard output
+    run: str  # the name of the collection
+    seconds: float  # the time limit of the command on a node
+    wait: float  # seconds that an engine may take to start the command on a node
+    parallel: int  # the most nodes that Slurm and SSH ask at once
+    environment: Mapping[str, str]  # the variables for the clients of engines
+    image: str | None = None  # Kubernetes: the container image with gpuenv
+    runtime_class: str | None = None  # Kubernetes: the runtime class of the pods
+    scheduler: str | None = None  # Dask: the address of the scheduler
 
     @property
     def limit(self) -> float:

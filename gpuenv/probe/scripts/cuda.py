@@ -21,15 +21,11 @@ def within(value: int | None, most: int, least: int = 0) -> int | None:
 
 
 class CudaDriver:
-    """Calls libcuda's functions.
-
-    Attributes:
-        about: suffix that names the device of the current call, such as `` of device 0``.
-    """
+    """Calls libcuda's functions."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
-        self.about = ""
+        self.about = ""  # names the device of the current call, such as `` of device 0``
 
     def call(self, function: str, *arguments: object) -> int | None:
         """Calls a function and returns its CUresult; None if the library lacks it."""

@@ -189,20 +189,13 @@ FURTHER: tuple[Quantity, ...] = (
 
 
 class NvmlScope:
-    """Calls NVML about the library, or about one GPU, and prints the facts.
-
-    Attributes:
-        prefix: prefix of the facts' names.
-        about: suffix that names the GPU of the current call, such as `` of GPU 0``.
-        failures: the return code of each function that failed.
-        why: why the last call without an answer failed.
-    """
+    """Calls NVML about the library, or about one GPU, and prints the facts."""
 
     def __init__(self, prefix: str, about: str) -> None:
-        self.prefix = prefix
-        self.about = about
-        self.failures: dict[str, int] = {}
-        self.why = ""
+        self.prefix = prefix  # of the facts' names
+        self.about = about  # names the GPU of a call, such as `` of GPU 0``
+        self.failures: dict[str, int] = {}  # the return code of each function that failed
+        self.why = ""  # why the last call without an answer failed
 
     def emit(self, key: str, value: object) -> None:
         """Prints a fact."""
