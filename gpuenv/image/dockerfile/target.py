@@ -7,8 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from gpuenv.image.dockerfile.base_images import BaseImage, base_of, python_of
-from gpuenv.image.dockerfile.build_context import BuildContext, find_source
-from gpuenv.image.dockerfile.dependency_files import apply_constraints, path_of, read_dependencies
+from gpuenv.image.dockerfile.build_context import (
+    BuildContext,
+    apply_constraints,
+    find_source,
+    path_of,
+    read_dependencies,
+)
 from gpuenv.image.dockerfile.install_commands import environment_of, install_request
 from gpuenv.image.dockerfile.parse import SourceText
 from gpuenv.image.dockerfile.requirements import (

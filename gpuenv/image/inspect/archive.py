@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import lzma
-import os
 import tarfile
 import zlib
 from collections.abc import Callable
@@ -37,11 +36,6 @@ _EXPECTED = Lines(
         "for a file of Apptainer or enroot (.sif, .sqsh), name the image that it was made from",
     )
 )
-
-
-def is_archive(text: str) -> bool:
-    """Whether an argument names a file or a folder, rather than an image."""
-    return os.path.exists(text)  # noqa: PTH110 - a name that is too long, or holds a null, is no file either
 
 
 def read_archive(path: Path, wanted: ImagePlatform) -> ImageFacts:
