@@ -18,9 +18,6 @@ from gpuenv.matrix.tables import BaseImageKind, Flavour, Image, Matrix, NgcRelea
 from gpuenv.model.versions import CudaVersion, PythonVersion
 
 _NVIDIA_NAMES = ("nvidia/cuda", "nvcr.io/nvidia/cuda")
-# container-images/cuda, doc/supported-tags.md (as the matrix cites it): no tag X.Y without the third number. There were
-# some up to 11.1: NVIDIA/nvidia-docker, issue 1735, has one that is gone (read 2026-11-29).
-_WHOLE_TAG = re.compile(r"\d+\.\d+\.\d+(?:-(?:cudnn\d*|tensorrt))?-(?:base|runtime|devel)-[a-z]+[\d.]*")
 # Repositories of Docker Hub that mirrors and proxies serve under their own name plus this one.
 _MIRRORED = re.compile(
     r"(?:.*/)?(library/[a-z0-9-]+|nvidia/cuda|pytorch/pytorch|tensorflow/tensorflow|cupy/cupy|mambaorg/micromamba"
@@ -165,11 +162,6 @@ def _from_partial_name(text: str, matrix: Matrix) -> BaseImage:
     return replace(
         base, cuda=known, flavour=Flavour(flavour[1]) if flavour else None, nvidia_row=_nvidia_row(known, matrix)
     )
-
-
-def is_whole_tag(tag: str) -> bool:
-    """Whether a tag of nvidia/cuda is complete: CUDA, flavour and distribution."""
-    return _WHOLE_TAG.fullmatch(tag) is not None
 
 
 def python_of(base: BaseImage, stages: Sequence[Stage], commands: Iterable[Command]) -> PythonVersion | None:

@@ -14,10 +14,10 @@ from gpuenv.image.container_variables import (
     hides_all,
 )
 from gpuenv.image.dockerfile.base_images import BaseImage
-from gpuenv.image.dockerfile.rules import has_gpu_software, symptom_at, tag_fault
+from gpuenv.image.dockerfile.rules import FileSymptoms, has_gpu_software, symptom_at, tag_fault
 from gpuenv.image.dockerfile.services import POD, DeviceRequest, Service
 from gpuenv.image.dockerfile.target import BuildTarget, is_conda_cupy, is_cupy
-from gpuenv.image.rule_registry import FileSymptoms, rule
+from gpuenv.image.rule_registry import rule
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Severity
 

@@ -15,7 +15,7 @@ from gpuenv.image.dockerfile.build_context import (
     read_dependencies,
 )
 from gpuenv.image.dockerfile.install_commands import environment_of, install_request
-from gpuenv.image.dockerfile.parse import SourceText
+from gpuenv.image.dockerfile.parse import Instruction, SourceText
 from gpuenv.image.dockerfile.requirements import (
     DependencyFile,
     FileKind,
@@ -108,10 +108,9 @@ class BuildTarget:
     python: PythonVersion | None = None
     service: str | None = None
 
-    @property
-    def base_location(self) -> SourceLocation:
-        """The FROM that names the base image."""
-        return SourceLocation(self.file, self.stages[0].line, self.stages[0].end_line)
+    def location(self, part: Stage | Instruction | Setting) -> SourceLocation:
+        """The location of an instruction, a variable or a stage's FROM."""
+        return SourceLocation(self.file, part.line, part.end_line)
 
     @property
     def cupy(self) -> tuple[Install, ...]:
