@@ -150,7 +150,7 @@ def build_all(
                 done.append(BuiltImage(tag, BuildStatus.FAILED, str(error), base=choice.base.pinned))
                 continue
             try:
-                done.append(build_image(plan, files_of(plan), session))
+                done.append(build_image(plan, session))
             except EngineError as error:
                 remedies |= {error.remedy: None} if error.remedy else {}
                 done.append(BuiltImage(tag, BuildStatus.FAILED, error.message, base=choice.base.pinned))
