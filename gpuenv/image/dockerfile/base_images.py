@@ -165,13 +165,7 @@ def _from_partial_name(text: str, matrix: Matrix) -> BaseImage:
 
 
 def python_of(base: BaseImage, stages: Sequence[Stage], commands: Iterable[Command]) -> PythonVersion | None:
-    """The Python of the pip in an image: the base image's or its Ubuntu's, if no other is installed or copied.
-
-    Args:
-        base: the base image.
-        stages: the stages of the image.
-        commands: the commands of these stages and of the stages that they copy from.
-    """
+    """The Python of the pip in an image: the base image's or its Ubuntu's, if no other is installed or copied."""
     if base.name is None:
         return None
     system = python_of_ubuntu(f"{base.name.familiar}{base.name.tag}") if base.nvidia or base.plain else None

@@ -81,16 +81,10 @@ class FileKind(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class DependencyFile:
-    """A file that a command installs from.
+    """A file that a command installs from; of a project, its folder, with ``*`` for all of its extras or groups.
 
-    Attributes:
-        kind: the kind.
-        path: its path in the image; of a project, its folder.
-        location: the location of the request.
-        extras: the extras of a project; ``*`` for all.
-        groups: its dependency groups; ``*`` for all.
-        project: whether it installs the project's own dependencies, not only groups.
-        index_cuda: as in ``Install``, if the command names an index.
+    ``project`` is whether a project's own dependencies are installed, not only groups; ``index_cuda`` is as in
+    ``Install``.
     """
 
     kind: FileKind
@@ -104,14 +98,7 @@ class DependencyFile:
 
 @dataclass(frozen=True, slots=True)
 class InstallRequest:
-    """The installs and removals of a command.
-
-    Attributes:
-        installs: the packages.
-        removes: the names of removed packages.
-        files: the files that list further packages.
-        unknown: whether it has further, unknown installs.
-    """
+    """What a command installs and removes; ``unknown`` is whether it has further, unknown installs."""
 
     installs: tuple[Install, ...] = ()
     removes: frozenset[str] = frozenset()
@@ -122,10 +109,7 @@ class InstallRequest:
 def parse_requirement(text: str, location: SourceLocation, *, known: bool = True) -> Install | None:
     """Parses a requirement as pip does; None if it is invalid, or not for Linux.
 
-    Args:
-        text: the requirement.
-        location: its location.
-        known: whether all variables in it are known.
+    ``known`` is whether all variables in it are known.
     """
     bare = text.split(" #", maxsplit=1)[0].split(" --", maxsplit=1)[0].strip().rstrip(";").rstrip()
     if _ENDLESS.search(bare) or len(bare) > _LONGEST:
@@ -176,8 +160,7 @@ def _is_for_linux(read: Requirement) -> bool:
     text = str(read.marker or "")
     if read.marker is None or not ("platform_system" in text or "sys_platform" in text):
         return True
-    linux = {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix", "extra": ""}
-    return read.marker.evaluate(dict(linux))
+    return read.marker.evaluate({"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix", "extra": ""})
 
 
 def parse_conda_spec(text: str, location: SourceLocation) -> Install | None:

@@ -50,12 +50,7 @@ class ServiceFileError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ServiceKind:
-    """The kind of a service.
-
-    Attributes:
-        noun: its name in messages.
-        gpu_fix: the fix that requests a GPU.
-    """
+    """The kind of a service: its name in messages, and the fix that requests a GPU."""
 
     noun: str
     gpu_fix: str
@@ -103,15 +98,7 @@ class BuildSource:
 
 @dataclass(frozen=True, slots=True)
 class DeviceRequest:
-    """A request for GPUs.
-
-    Attributes:
-        driver: ``nvidia``, ``cdi``; null if not given.
-        capabilities: null if not given.
-        count: the text of the count; null if not given.
-        device_ids: null if not given.
-        line: its first line.
-    """
+    """A request for GPUs; None is not given."""
 
     driver: str | None
     capabilities: tuple[str, ...] | None
@@ -174,12 +161,9 @@ class Service:
 def services_of(
     files: Sequence[tuple[str, str]], variables: Mapping[str, str], only: Sequence[str] = ()
 ) -> list[Service]:
-    """The services of compose files.
+    """The services of compose files, given by name and text; a later one is merged over the earlier ones.
 
-    Args:
-        files: name and text of each file; a later one is merged over the earlier ones.
-        variables: values for ``${NAME}``.
-        only: the names of the services to read; all, if empty.
+    ``variables`` are values for ``${NAME}``; ``only`` names the services to read, all if empty.
 
     Raises:
         ServiceFileError: with file and line.
@@ -187,7 +171,9 @@ def services_of(
     services: dict[str, _ComposeService] = {}
     partly = False
     for name, text in files:
-        body, lines = _parse_compose(name, text)
+        body, lines = _parse_yaml(text, name)
+        if not isinstance(body, dict) or not {"services", "include"} & set(body):
+            raise ServiceFileError(f"{name}: line 1: no compose file: expected services")
         partly = partly or "include" in body
         listed = body.get("services")
         for key, value in listed.items() if isinstance(listed, dict) else ():
@@ -199,13 +185,6 @@ def services_of(
     if len(services) > _MAX_SERVICES:
         raise ServiceFileError(f"{files[0][0]}: line 1: more than {_MAX_SERVICES} services; check them in parts")
     return [reader.service() for name, reader in services.items() if not only or name in only]
-
-
-def _parse_compose(name: str, text: str) -> tuple[dict[str, Plain], dict[str, int]]:
-    body, lines = _parse_yaml(text, name)
-    if not isinstance(body, dict) or not {"services", "include"} & set(body):
-        raise ServiceFileError(f"{name}: line 1: no compose file: expected services")
-    return body, lines
 
 
 class _ComposeService:
@@ -396,13 +375,7 @@ def _is_gpu(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Devcontainer:
-    """A dev container: a container of its own, or services of compose files.
-
-    Attributes:
-        service: the container; null with compose files.
-        compose: the compose files, relative to its folder.
-        services: the names of the services that it starts; all, if empty.
-    """
+    """A dev container: a container of its own, or services of compose files; all of them, if none is named."""
 
     service: Service | None
     compose: tuple[str, ...] = ()
@@ -422,17 +395,16 @@ def devcontainer_of(text: str, file: str) -> Devcontainer:
     compose = body.get("dockerComposeFile")
     if compose is None:
         return Devcontainer(_devcontainer_service(body, lines, file))
-    names = tuple(name for name in (compose if isinstance(compose, list) else [compose]) if isinstance(name, str))
+    names = _texts(compose if isinstance(compose, list) else [compose])
     if not names:
         raise ServiceFileError(f"{file}: line 1: dockerComposeFile names no file")
     more = body.get("runServices")
-    wanted = (body.get("service"), *more) if isinstance(more, list) else ()
-    return Devcontainer(None, names, tuple(dict.fromkeys(name for name in wanted if isinstance(name, str))))
+    wanted = _texts([body.get("service"), *more]) if isinstance(more, list) else []
+    return Devcontainer(None, tuple(names), tuple(dict.fromkeys(wanted)))
 
 
 def _devcontainer_service(body: dict[str, Plain], lines: dict[str, int], file: str) -> Service:
-    words = body.get("runArgs")
-    arguments = " ".join(word for word in words if isinstance(word, str)) if isinstance(words, list) else ""
+    arguments = " ".join(_texts(_list(body.get("runArgs"))))
     line = lines.get("runArgs", 1)
     gpus = re.findall(r"--gpus[= ]\"?([^\s\"]+)", arguments)
     requests = [DeviceRequest(None, ("gpu",), value, None, line) for value in gpus]
@@ -475,11 +447,7 @@ def _devcontainer_source(body: dict[str, Plain], lines: dict[str, int]) -> Build
 
 
 def _parse_yaml(text: str, file: str, lines_before: int = 0, hint: str = "") -> tuple[Plain, dict[str, int]]:
-    """The value of a YAML text, and the line of each path; the text begins after some lines of the file.
-
-    Raises:
-        ServiceFileError: with the line, and the hint at its end.
-    """
+    """The value of a YAML text, and the line of each path; the text begins after some lines of the file."""
     from gpuenv.matrix.strict_yaml import YamlError, parse_shared  # noqa: PLC0415 - to explain a rule needs no YAML
 
     try:

@@ -18,8 +18,7 @@ from gpuenv.image.inspect.image_facts import parse_platform
 _FROM = re.compile(r"(\S+)(?:\s+[Aa][Ss]\s+(\S+))?\s*$")
 _PAIR = re.compile(r"([A-Za-z_][\w.-]*)=((?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|\\.|[^\s\"'\\])*)\s*")
 _NAME = re.compile(r"([A-Za-z_][\w.-]*)(?:\s+|$)")
-# More than any written Dockerfile needs: each stage may be built on every other one, and each setting
-# is in force in all that follows.
+# More than any written Dockerfile needs: each stage may be built on every other one, and a setting holds for the rest.
 _MOST_STAGES, _MOST_SETTINGS, _MOST_INSTRUCTIONS = 500, 1000, 5000
 _MOST_COMMANDS = 50_000  # of all RUNs, counted by what separates them
 _SEPARATOR = re.compile(r"[\n;&|(]+")
@@ -86,11 +85,7 @@ class Stage:
 
 
 def stages_of(instructions: Sequence[Instruction], given: Mapping[str, str]) -> tuple[Stage, ...]:
-    """The stages in their order.
-
-    Args:
-        instructions: those of a Dockerfile.
-        given: the caller's values for ARGs.
+    """The stages of a Dockerfile in their order; ``given`` are the caller's values for ARGs.
 
     Raises:
         DockerfileError: for an instruction before the first FROM, no FROM, or too many instructions.
@@ -116,11 +111,7 @@ def stages_of(instructions: Sequence[Instruction], given: Mapping[str, str]) -> 
 
 
 def _refuse_too_many(instructions: Sequence[Instruction]) -> None:
-    """Refuses a file with too many stages, variables, instructions or commands.
-
-    Raises:
-        DockerfileError: with the line of the first one above the limit.
-    """
+    """Refuses a file with too many stages, variables, instructions or commands."""
     for keywords, most, what in (
         (("FROM",), _MOST_STAGES, "stages"),
         (("ARG", "ENV"), _MOST_SETTINGS, "ARGs and ENVs"),

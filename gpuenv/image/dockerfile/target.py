@@ -61,13 +61,9 @@ class RunCommand:
 
 @dataclass(frozen=True, slots=True)
 class UnknownInstall:
-    """An install whose packages are unknown.
+    """An install whose packages are unknown, described as ``make install``; ``is_file``, if it is a list of packages.
 
-    Attributes:
-        location: its location.
-        what: a short description, such as ``make install``.
-        possible: the packages that it may install: those of a command in a condition.
-        is_file: whether it is a file that lists packages.
+    Of a command in a condition, ``possible`` are the packages that it may install.
     """
 
     location: SourceLocation
@@ -245,7 +241,7 @@ class _Installed:
             self._run(run)
 
     def _run(self, run: RunCommand) -> None:
-        request = install_request(run.command, self._file, run.step.instruction.end_line)
+        request = install_request(run.command, run.location(self._file))
         installs = [*request.installs, *self._of_files(request, run)]
         if run.command.conditional:
             if installs or request.files or request.unknown:

@@ -37,13 +37,7 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}")
 
 @dataclass(frozen=True, slots=True)
 class ImageStore:
-    """Access to the blobs of an image by their digests.
-
-    Attributes:
-        source: its name in reports: ``registry`` or ``folder``.
-        manifest: reads a manifest or an index.
-        configuration: reads a configuration.
-    """
+    """Access to the blobs of an image by their digests; the source is ``registry`` or ``folder``."""
 
     source: str
     manifest: Callable[[str], bytes]
@@ -53,12 +47,7 @@ class ImageStore:
 def read_image(data: bytes, digest: str | None, wanted: ImagePlatform, subject: str, store: ImageStore) -> ImageFacts:
     """The facts of the image for a platform; if it is missing, of another platform's (the verdict reports that).
 
-    Args:
-        data: the first manifest or index.
-        digest: its digest, if known.
-        wanted: the platform.
-        subject: the name of the image in messages.
-        store: the source of the other blobs.
+    ``data`` is the first manifest or index, with its digest if known; ``subject`` names the image in messages.
 
     Raises:
         ImageError: if it cannot be read.
@@ -152,7 +141,7 @@ def load_json(data: bytes, subject: str) -> Any:  # noqa: ANN401 - JSON
     """Parses untrusted JSON.
 
     Raises:
-        ImageError: if it is invalid, or nested too deeply.
+        ImageError: if it is invalid.
     """
     try:
         return json.loads(data.decode("utf-8"))

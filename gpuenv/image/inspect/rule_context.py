@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -90,14 +90,10 @@ class Contents:
 
 @dataclass(frozen=True, slots=True)
 class HostGpu:
-    """A GPU.
+    """A GPU; the label is its name and compute capability.
 
-    Attributes:
-        label: its name and compute capability.
-        compute_capability: its compute capability.
-        facts: the facts that requirements name, once for each brand that it may have.
-        brand_source: the source of the brand.
-        listed: whether the driver lists it.
+    ``facts`` are those that requirements name, once for each brand that it may have; ``listed`` is whether the driver
+    lists it.
     """
 
     label: str
@@ -121,15 +117,8 @@ class HostGpu:
 class RuleContext:
     """The argument of a rule: an image and a machine.
 
-    Attributes:
-        image: the image's metadata.
-        contents: the image's contents.
-        snapshot: the machine.
-        needs: the machine's needs, as for the resolver.
-        gpus: all GPUs of the machine, including those hidden from this process.
-        driver: the driver's version.
-        level: the CUDA level of the driver itself, not of a compatibility package.
-        matrix: the compatibility matrix.
+    The GPUs are all of the machine's, including those hidden from this process; ``level`` is the CUDA level of the
+    driver itself, not of a compatibility package.
     """
 
     image: ImageFacts
@@ -165,14 +154,9 @@ def make_rule_context(image: ImageFacts, snapshot: Snapshot, matrix: Matrix) -> 
         level = cuda_of_branch(driver, matrix)
     ctx = RuleContext(image, contents_of(image, matrix), snapshot, needs, (), driver, level, matrix)
     gpus = tuple(_host_gpu(gpu, ctx.host) for gpu in snapshot.gpus) or tuple(
-        HostGpu(gpu.label, gpu.compute_capability, (_with_arch(ctx.host, gpu.compute_capability),))
-        for gpu in needs.gpus
+        HostGpu(gpu.label, gpu.compute_capability, _facts(ctx.host, gpu.compute_capability)) for gpu in needs.gpus
     )
     return replace(ctx, gpus=gpus)
-
-
-def _with_arch(host: HostFacts, capability: ComputeCapability | None) -> HostFacts:
-    return host if capability is None else replace(host, arch=str(capability))
 
 
 def _host_gpu(gpu: Gpu, host: HostFacts) -> HostGpu:
@@ -180,8 +164,12 @@ def _host_gpu(gpu: Gpu, host: HostFacts) -> HostGpu:
     brands, source = brands_of(gpu)
     name = gpu.name.value or gpu.pci.value or "the GPU"
     label = f"{name} ({capability})" if capability else name
-    facts = tuple(replace(_with_arch(host, capability), brand=brand) for brand in brands or (None,))
-    return HostGpu(label, capability, facts, source, gpu.name.source in ("nvml", "libcuda"))
+    return HostGpu(label, capability, _facts(host, capability, brands), source, gpu.name.source in ("nvml", "libcuda"))
+
+
+def _facts(host: HostFacts, capability: ComputeCapability | None, brands: Sequence[str] = ()) -> tuple[HostFacts, ...]:
+    arch = str(capability) if capability else None
+    return tuple(replace(host, arch=arch, brand=brand) for brand in brands or (None,))
 
 
 def brands_of(gpu: Gpu) -> tuple[tuple[str, ...], str]:
