@@ -74,6 +74,10 @@ class BaseImage:
         """Whether its name shows CUDA."""
         return self.nvidia or self.cuda is not None or self.row is not None
 
+    def may_have(self, flavour: Flavour) -> bool:
+        """Whether it has, or may have, what this flavour has: runtime the libraries, devel also the headers."""
+        return not self.plain and self.flavour in (None, flavour, Flavour.DEVEL)
+
 
 def base_of(text: str, matrix: Matrix) -> BaseImage:
     """The facts about the base image of a name."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from packaging.version import Version
 
-from gpuenv.image.dockerfile.base_images import BaseImage
 from gpuenv.image.dockerfile.requirements import Install, Manager
 from gpuenv.image.dockerfile.target import BuildTarget
 from gpuenv.matrix.companions import cuda_package
@@ -102,7 +101,9 @@ def cuda_sources(target: BuildTarget) -> CudaSources:
     images = (target.base, *target.copied)
     conda = [each for each in target.installs if each.manager is Manager.CONDA]
     packages = [each.name for each in target.system]
-    from_conda = any(_is_conda_cuda(each.name) for each in conda)
+    from_conda = any(
+        each.name in _CONDA_WITH_CUDA or (each.name.startswith("cuda") and each.name != "cuda-python") for each in conda
+    )
     found = frameworks(target)
     versions = [(image.cuda, image.text) for image in images]
     versions += [(_package_cuda(each.name), each.text) for each in target.system]
@@ -110,8 +111,12 @@ def cuda_sources(target: BuildTarget) -> CudaSources:
     return CudaSources(
         versions=tuple((cuda, text) for cuda, text in versions if cuda is not None),
         wheels=frozenset({*_wheel_cuda_majors(target), *(each.cuda_major for each in found if each.cuda_major)}),
-        libraries=any(map(_base_has_libraries, images)) or from_conda or any(map(_package_has_libraries, packages)),
-        headers=any(map(_base_has_headers, images)) or from_conda or any(map(_package_has_headers, packages)),
+        libraries=from_conda
+        or any(image.may_have(Flavour.RUNTIME) for image in images)
+        or any(name in _DISTRIBUTION_PACKAGES or _LIBRARY_PACKAGES.fullmatch(name) for name in packages),
+        headers=from_conda
+        or any(image.may_have(Flavour.DEVEL) for image in images)
+        or any(map(_package_has_headers, packages)),
         severity=None if any(each.cuda_major is None for each in found) else _severity(target),
         frameworks=found,
     )
@@ -140,27 +145,6 @@ def _severity(target: BuildTarget) -> Severity | None:
 def is_cuda_related(install: Install) -> bool:
     """Whether the name of a package is related to CUDA."""
     return _LIKE_CUDA.search(install.name) is not None
-
-
-def _base_has_libraries(base: BaseImage) -> bool:
-    return base.flavour in (Flavour.RUNTIME, Flavour.DEVEL) or _may_have_cuda(base)
-
-
-def _base_has_headers(base: BaseImage) -> bool:
-    return base.flavour is Flavour.DEVEL or _may_have_cuda(base)
-
-
-def _may_have_cuda(base: BaseImage) -> bool:
-    """Whether its name does not show which part of CUDA it has."""
-    return not base.plain and base.flavour is None
-
-
-def _package_has_libraries(name: str) -> bool:
-    return name in _DISTRIBUTION_PACKAGES or _LIBRARY_PACKAGES.fullmatch(name) is not None
-
-
-def _is_conda_cuda(name: str) -> bool:
-    return name in _CONDA_WITH_CUDA or (name.startswith("cuda") and name != "cuda-python")
 
 
 def _conda_cuda(entry: Install, matrix: Matrix) -> CudaVersion | None:

@@ -9,6 +9,7 @@ from enum import Enum
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name, parse_wheel_filename
+from packaging.version import VERSION_PATTERN
 
 from gpuenv.image.dockerfile.variables import is_known
 from gpuenv.model.versions import CudaVersion
@@ -16,6 +17,7 @@ from gpuenv.model.versions import CudaVersion
 _LONGEST = 2000  # characters of a requirement: a marker may nest
 _NO_CUDA = CudaVersion(0, 0)
 _ENDLESS = re.compile(r"\d{40}")  # no version has so many digits, and Python refuses to read thousands
+_VERSION = re.compile(VERSION_PATTERN, re.VERBOSE | re.IGNORECASE)
 _CONDA_SPEC = re.compile(r"(?:[\w./-]+::)?([A-Za-z0-9_.-]+?)\s*(?:(==|=|>=|<=|>|<|!=|~=)(.*))?")
 _INDEX = re.compile(r"/whl/(?:nightly/)?(?:cu(\d\d)(\d)|(cpu))(?![\w.])")
 
@@ -65,9 +67,9 @@ class Install:
 
     @property
     def exact(self) -> str | None:
-        """The pinned version; None without a pin."""
-        pins = [entry for entry in self.specifier or () if entry.operator in ("==", "===")]
-        return pins[0].version if len(pins) == 1 and "*" not in pins[0].version else None
+        """The pinned version; None without a pin, or for a text that is no version (``===latest``)."""
+        pins = [entry.version for entry in self.specifier or () if entry.operator in ("==", "===")]
+        return pins[0] if len(pins) == 1 and _VERSION.fullmatch(pins[0]) else None
 
 
 class FileKind(str, Enum):

@@ -257,7 +257,11 @@ def two_lines(target: BuildTarget) -> FileSymptoms:
         if not (of_conda or is_cupy(install) or install.name.startswith("cupy-rocm")):
             continue
         label = "cupy" if of_conda else install.name  # conda's package is the distribution cupy, to pip as well
-        others = (name for (name, _), each in there.items() if name != label and not _separate(each, install))
+        others = (
+            name
+            for (name, _), each in there.items()
+            if name != label and (each is None or each.environment == install.environment)
+        )
         other = next(others, None) if label not in names else None
         if other is not None:
             yield symptom_at(
@@ -268,11 +272,6 @@ def two_lines(target: BuildTarget) -> FileSymptoms:
             )
         names.add(label)
         there.setdefault((label, install.environment), install)
-
-
-def _separate(one: Install | None, other: Install) -> bool:
-    """Whether two installs are in different environments."""
-    return one is not None and one.environment != other.environment
 
 
 @rule("DKF906", _FAULT)

@@ -97,7 +97,7 @@ def _check_wheel(ctx: RuleContext, wheel: WheelCandidate, cuda: CudaVersion | No
         inside_container(ctx.needs),
         python=parse_or_none(PythonVersion.parse, ctx.image.environment.get("PYTHON_VERSION")),
     )
-    own = next((row for row in ctx.matrix.cuda_minors if row.cuda == cuda), None)
+    own = _minor(ctx, cuda)
     if own is not None and own not in serving_minors(wheel, inside, ctx.matrix):
         cause = outside_cuda(ctx, own) or Cause.CUPY_TOO_OLD_FOR_GPU
         yield _outside_symptom(ctx, f"{name} with CUDA {cuda}", cause, ctx.matrix.cite(own.source))
@@ -133,6 +133,10 @@ def _cause_of_nvrtc(ctx: RuleContext, wheel: WheelCandidate) -> Cause:
     """Whether a GPU is too old or too new for every CUDA of the line, or only this CuPy does not know it."""
     supported = {known for row in minors_of(wheel, ctx.matrix) for known in row.capabilities}
     return outside(supported, _capabilities(ctx))
+
+
+def _minor(ctx: RuleContext, cuda: CudaVersion | None) -> CudaMinor | None:
+    return next((row for row in ctx.matrix.cuda_minors if row.cuda == cuda), None)
 
 
 def _capabilities(ctx: RuleContext) -> list[ComputeCapability]:
@@ -178,7 +182,7 @@ def _check_line(ctx: RuleContext, cuda: CudaVersion | None) -> ImageSymptoms:
 
 def _check_cuda(ctx: RuleContext, cuda: CudaVersion) -> ImageSymptoms:
     """The limits of a CUDA without CuPy: its code runs on later GPUs of the same major only."""
-    own = next((row for row in ctx.matrix.cuda_minors if row.cuda == cuda), None)
+    own = _minor(ctx, cuda)
     if own is None:
         oldest = min(ctx.matrix.cuda_minors, key=lambda row: row.cuda)
         if cuda < oldest.cuda and outside_cuda(ctx, oldest) is Cause.GPU_TOO_NEW_FOR_TOOLKIT:
@@ -294,7 +298,7 @@ def _check_framework(ctx: RuleContext, name: str, cuda: CudaVersion) -> Iterator
             cause=Cause.DRIVER_TOO_OLD_FOR_CUDA,
         )
         return
-    minor = next((row for row in ctx.matrix.cuda_minors if row.cuda == cuda), None)
+    minor = _minor(ctx, cuda)
     cause = outside_cuda(ctx, minor) if minor is not None else None
     if minor is None or cause is None:
         return
