@@ -54,14 +54,9 @@ class Choice:
     """The contents of an image, chosen from the matrix.
 
     Attributes:
-        kind: the source of its CUDA.
-        base: the base image.
         platform: ``linux/amd64`` or ``linux/arm64``.
         python: major and minor.
-        line: the wheel line.
-        cupy: the release of CuPy.
         cuda: the CUDA of its libraries.
-        requirements: the requirements for the installer.
         capabilities: the compute capabilities that NVRTC and CuPy serve.
         stated: the requested compute capabilities; empty without a request.
         minimum_driver: the oldest driver on Linux that starts it.
@@ -94,17 +89,12 @@ class ImagePlan:
     """One image before it is built.
 
     Attributes:
-        tag: its name.
-        choice: its contents.
         pins: the wheels, each with its digests; empty if not resolved yet.
         lock: the digest of the lock file; null if not resolved yet.
-        labels: its labels.
-        dockerfile: the text of its Dockerfile.
         created: the time of every file and of the image, in seconds since 1970 (SOURCE_DATE_EPOCH).
         builder: ``buildkit`` or ``classic``; null if no engine was queried.
         secrets: the names of the build secrets, which the image does not keep.
         commands: the commands to run on this machine; the classic builder needs none.
-        notes: remarks for the user.
     """
 
     tag: str
@@ -152,8 +142,6 @@ class BuiltImage:
     """The result of building one image.
 
     Attributes:
-        tag: the requested name.
-        status: the result.
         message: one sentence; the reason of a failure.
         id: the engine's id.
         digest: the digest of its manifest in the registry; null if it was not pushed and the engine knows none.
@@ -161,11 +149,7 @@ class BuiltImage:
         labels: the labels, read back from the engine.
         user: the user, read back from the engine.
         sizes: its size, and its size without the base.
-        cached: the number of steps from the cache.
-        steps: the number of steps.
-        proofs: the verifications of the proof.
         gpu: whether the proof had a GPU.
-        phases: the duration of each phase.
     """
 
     tag: str
@@ -190,11 +174,7 @@ class ImageOutcome:
 
     Attributes:
         status: the worst status of the images.
-        exit_code: the exit code of the command.
-        message: one sentence.
-        images: the result for each image.
         engine: the engine and its version.
-        remedy: the remedy for a failure, if known.
     """
 
     status: BuildStatus

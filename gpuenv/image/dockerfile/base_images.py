@@ -39,13 +39,8 @@ class BaseImage:
     Attributes:
         text: its name in the Dockerfile.
         name: the parsed name; null if it contains an unknown variable.
-        cuda: its CUDA.
-        flavour: the part of CUDA that it has.
         plain: whether it is known to have no CUDA.
         nvidia: whether it is an image of nvidia/cuda, which sets the variables of the container runtime.
-        musl: whether its C library is musl.
-        python: its Python.
-        row: the matrix's row.
         nvidia_row: the matrix's row of nvidia/cuda with the same CUDA, if it is built from that image.
         tegra: whether it is for a Jetson.
         rocm: whether it is for AMD's GPUs.

@@ -55,9 +55,7 @@ class Framework:
     """A framework with CUDA in its wheels, such as torch.
 
     Attributes:
-        name: distribution name.
         cuda_major: the CUDA major; 0 for a build without CUDA, null if the version is not pinned.
-        cuda: its CUDA, if known.
     """
 
     name: str
@@ -71,12 +69,10 @@ class CudaSources:
 
     Attributes:
         versions: each CUDA of the base image and the packages, with the text that names it.
-        wheels: the CUDA majors of wheels.
         libraries: whether base image or packages have, or may have, the CUDA libraries.
         headers: whether base image or packages have, or may have, the CUDA headers.
         severity: the severity of a finding that CUDA is missing: an error if every install is known, a warning if the
             unknown ones do not look like CUDA, null otherwise.
-        frameworks: the frameworks.
     """
 
     versions: tuple[tuple[CudaVersion, str], ...]

@@ -56,9 +56,6 @@ class FileJudgement:
 
     Attributes:
         kind: ``dockerfile``, ``compose``, ``kubernetes`` or ``devcontainer``.
-        findings: in the order of the rules.
-        targets: the images that it builds.
-        files: the files that were read.
     """
 
     kind: str

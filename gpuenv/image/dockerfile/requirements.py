@@ -44,13 +44,8 @@ class Install:
     """One package that is installed.
 
     Attributes:
-        manager: the package manager.
         name: canonical.
         specifier: the versions; null if unknown.
-        extras: the requested extras.
-        location: the location of the request.
-        text: the text of the request.
-        from_source: whether it is built from source.
         index_cuda: the CUDA of PyTorch's index; 0.0 for the index without CUDA.
         environment: the environment that the command names; empty for the usual one.
     """

@@ -68,9 +68,7 @@ class BuildSource:
     Attributes:
         context: the build context, relative to the folder of the file.
         dockerfile: the path of the Dockerfile, relative to the context.
-        target: the stage.
         arguments: values for its ARGs.
-        line: the line of the build section.
         inline: the text of the Dockerfile, if the compose file contains it.
         relative_to_file: whether the Dockerfile's path is relative to the folder of the file, as in dev containers.
     """
@@ -112,20 +110,12 @@ class Service:
     """A service of a compose file, a container of a pod, or a dev container.
 
     Attributes:
-        file: the file.
-        name: the name of the service.
-        line: the line of its name.
         image: the image; null if the file only builds one.
-        image_line: the line that names the image.
-        source: the Dockerfile of the image.
-        environment: the variables that it sets.
-        requests: the GPUs that it requests.
         misplaced: requests under keys that have no effect, as path and line.
         runtime: the container runtime, with its line.
         has_devices: whether it gets GPUs as devices, volumes or Swarm resources.
         is_for_cpu: whether its name, command or variables name the CPU.
         partial: whether another file, or the cluster, has a part of it.
-        kind: the kind.
     """
 
     file: str

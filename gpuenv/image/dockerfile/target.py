@@ -77,15 +77,10 @@ class BuildTarget:
     """A target of a Dockerfile.
 
     Attributes:
-        file: the Dockerfile.
         stages: the stages of its image, the base first.
-        base: the base image.
         installs: the packages of pip and conda that are not removed later.
         system: the packages of the distribution.
-        unknown: the installs whose packages are unknown.
         run_commands: all commands, also of stages that the image copies from.
-        environment: the variables of the image.
-        matrix: the compatibility matrix.
         copied: the images from which a CUDA folder is copied.
         python: the Python of its pip; null if unknown.
         service: the name of the service that it belongs to; null without one.

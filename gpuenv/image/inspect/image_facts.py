@@ -77,13 +77,9 @@ class ImageFacts:
         digest: the digest of its manifest; null if the source has none.
         platform: its platform, such as ``linux/amd64``; null if unknown.
         offered: every platform of the reference; empty if the source only has this one.
-        environment: its variables.
-        labels: its labels.
         history: the steps that made its layers; empty if the builder did not record them.
         size: bytes of the layers: compressed from a registry, unpacked from an engine.
-        layers: the number of layers.
         user: its user; null is root.
-        created: the time of its creation.
         frameworks: the frameworks that a Dockerfile installs, with the CUDA of their wheels; empty for a real image.
         perhaps: always empty; a part of ``gpuenv.image/1``.
     """

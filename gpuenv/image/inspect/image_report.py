@@ -39,7 +39,6 @@ class ImageFinding(Finding):
     Attributes:
         machine: the machine that has it; null if it does not depend on the machine.
         file: the file that contains it; null for an image.
-        line: its line, from 1.
         end_line: the last line of its instruction.
     """
 
@@ -77,7 +76,6 @@ class RequirementVerdict:
     Attributes:
         variable: the variable; CUDA_VERSION for an image without NVIDIA_REQUIRE_CUDA.
         gpu: the GPU; null if no GPU of the machine is known.
-        status: whether it is met.
         failed: for each alternative, the conditions that do not hold.
     """
 
@@ -93,13 +91,7 @@ class MachineVerdict:
 
     Attributes:
         machine: its name: the file of the snapshot, or ``this machine``.
-        status: the verdict.
-        driver: the driver's version.
-        driver_cuda: the driver's CUDA level.
-        gpus: its GPUs.
         platform: the platform of the image that it would run.
-        requirements: the verdicts on the image's own requirements.
-        findings: the findings on this machine.
         changes: the changes after which the image would run there.
         unknown: the open questions.
         uses_gpu: whether the image is known to use a GPU; if false, only its start is certain; null if the image is
@@ -132,9 +124,7 @@ class ImageReport:
         images: the facts of the image, one entry for each platform.
         machines: the verdict for each machine; empty without machines.
         findings: all findings, each with its machine or its location.
-        files: the files that were read.
         cuda: the CUDA of the image by platform, if known.
-        duration: seconds.
     """
 
     subject: str

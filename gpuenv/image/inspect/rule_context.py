@@ -53,11 +53,8 @@ class Contents:
     """The contents of an image, from its metadata; null if unknown.
 
     Attributes:
-        cuda: the CUDA version.
         cuda_source: the variable, the label or the source of the matrix's row that has it.
         flavour: the part of CUDA in the image.
-        line: the wheel line of CuPy.
-        cupy: its release.
         bundled: whether CuPy's own CUDA is installed from wheels.
         uncertain: whether CuPy may be missing, since a condition installs it.
         compat: whether the forward-compatibility libraries are there.
@@ -65,7 +62,6 @@ class Contents:
         tegra: the variable that marks an image for Tegra.
         for_gpus: whether the metadata mark an image for NVIDIA GPUs.
         software: GPU software with an unknown CUDA.
-        musl: whether its C library is musl.
     """
 
     cuda: CudaVersion | None = None

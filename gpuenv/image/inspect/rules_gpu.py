@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from gpuenv.doctor.evidence import evidence_of
@@ -281,29 +280,28 @@ def framework_outside(ctx: RuleContext) -> ImageSymptoms:
     What to do: install a release whose CUDA knows every GPU of the machine and that its driver runs.
     """
     for name, version in ctx.image.frameworks.items():
-        for symptom in _check_framework(ctx, name, CudaVersion.parse(version)):
-            if not (ctx.image.platform or _MEASURED).startswith(_MEASURED):
-                yield NotKnown(f"which CUDA the wheels of {name} for {ctx.image.platform} use")
-            else:
-                yield symptom
+        symptom = _check_framework(ctx, name, CudaVersion.parse(version))
+        if symptom and not (ctx.image.platform or _MEASURED).startswith(_MEASURED):
+            yield NotKnown(f"which CUDA the wheels of {name} for {ctx.image.platform} use")
+        elif symptom:
+            yield symptom
 
 
-def _check_framework(ctx: RuleContext, name: str, cuda: CudaVersion) -> Iterator[Symptom]:
+def _check_framework(ctx: RuleContext, name: str, cuda: CudaVersion) -> Symptom | None:
     evidence = (image_evidence(name, f"CUDA {cuda}"), *ctx.gpu_evidence)
     if ctx.level is not None and ctx.level.major < cuda.major and not _runs_forward(ctx, cuda.major):
-        yield Symptom(
+        return Symptom(
             f"{name} in the image is of CUDA {cuda}, and the driver runs up to CUDA {ctx.level}",
             (*evidence, Evidence("driver.cuda", str(ctx.level), "")),
             (Fix(f"Install a {name} built for CUDA {ctx.level.major}, or update the driver."),),
             cause=Cause.DRIVER_TOO_OLD_FOR_CUDA,
         )
-        return
     minor = _minor(ctx, cuda)
     cause = outside_cuda(ctx, minor) if minor is not None else None
     if minor is None or cause is None:
-        return
+        return None
     new = cause is Cause.GPU_TOO_NEW_FOR_TOOLKIT
-    yield Symptom(
+    return Symptom(
         f"{name} in the image is of CUDA {cuda}, which {'does not know' if new else 'no longer supports'} a GPU here",
         (*evidence, Evidence("known", f"CUDA {cuda}", ctx.matrix.cite(minor.source))),
         (Fix(f"Install a {name} whose wheels are of {'a newer' if new else 'an older'} CUDA."),),
