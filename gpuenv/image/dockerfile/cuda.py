@@ -167,7 +167,7 @@ def _wheel_cuda_majors(target: BuildTarget) -> set[int]:
             version = entry.exact or next((each.version for each in entry.specifier or ()), "")
             major = parse_integer(match[1] or version.partition(".")[0])
             majors.add(max(row.major for row in target.matrix.cuda_majors) if major is None else major)
-        line = next((row for row in target.matrix.wheel_lines if row.name == entry.name), None)
+        line = wheel_line(entry.name, target.matrix)
         if line is not None and "ctk" in entry.extras:
             admitted = [row for row in line.releases if entry.specifier is None or entry.specifier.contains(row.cupy)]
             if any("ctk" in row.extras for row in admitted):

@@ -343,7 +343,7 @@ def compat_on_path(target: BuildTarget) -> FileSymptoms:
 def _links_stub(target: BuildTarget) -> bool:
     """Whether a link gives the stub (libcuda.so) the name that programs load (libcuda.so.1)."""
     runs = (run for run in target.run_commands if run.stage in target.stages and run.command.program in ("ln", "cp"))
-    return any("libcuda.so.1" in run.command.texts[-1:][0] for run in runs if run.command.texts)
+    return any("libcuda.so.1" in run.command.words[-1].text for run in runs)
 
 
 _COMPAT_FIX = "Leave it out: the container toolkit uses them where they are needed."

@@ -67,10 +67,9 @@ class BuildSource:
 
     Attributes:
         context: the build context, relative to the folder of the file.
-        dockerfile: the path of the Dockerfile, relative to the context.
+        dockerfile: the path of the Dockerfile, relative to the folder of the file.
         arguments: values for its ARGs.
         inline: the text of the Dockerfile, if the compose file contains it.
-        relative_to_file: whether the Dockerfile's path is relative to the folder of the file, as in dev containers.
     """
 
     context: str
@@ -79,7 +78,6 @@ class BuildSource:
     arguments: Mapping[str, str]
     line: int
     inline: str | None = None
-    relative_to_file: bool = False
 
     @property
     def is_elsewhere(self) -> bool:
@@ -89,9 +87,8 @@ class BuildSource:
 
     @property
     def path(self) -> str:
-        """The path of the Dockerfile, relative to the folder of the file."""
-        path = self.dockerfile if self.relative_to_file else posixpath.join(self.context, self.dockerfile)
-        return posixpath.normpath(path)
+        """The normal form of the Dockerfile's path."""
+        return posixpath.normpath(self.dockerfile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,16 +230,16 @@ class _ComposeService:
         )
 
     def _source(self, value: Plain) -> BuildSource | None:
-        if not isinstance(value, (str, dict)):
-            return None
         if isinstance(value, str):
             value = {"context": value}
-        arguments = ((name, self._text(text) or "") for name, text, _ in _pairs_of(value.get("args")))
+        if not isinstance(value, dict):
+            return None
+        context = self._text(value.get("context")) or "."
         return BuildSource(
-            context=self._text(value.get("context")) or ".",
-            dockerfile=self._text(value.get("dockerfile")) or "Dockerfile",
+            context=context,
+            dockerfile=posixpath.join(context, self._text(value.get("dockerfile")) or "Dockerfile"),
             target=self._text(value.get("target")),
-            arguments=dict(arguments),
+            arguments={name: self._text(text) or "" for name, text, _ in _pairs_of(value.get("args"))},
             line=self._line("build.dockerfile_inline" if "dockerfile_inline" in value else "build"),
             inline=self._text(value.get("dockerfile_inline")),
         )
@@ -332,7 +329,7 @@ def _containers(value: Plain, path: str) -> Iterator[tuple[str, dict[str, Plain]
             yield from ((f"{below}[{n}]", body) for n, body in enumerate(inner) if isinstance(body, dict))
         else:
             yield from _containers(inner, below)
-    for number, inner in enumerate(value if isinstance(value, list) else ()):
+    for number, inner in enumerate(_list(value)):
         yield from _containers(inner, f"{path}[{number}]")
 
 
@@ -432,7 +429,6 @@ def _devcontainer_source(body: dict[str, Plain], lines: dict[str, int]) -> Build
         target=_text_at(body, "build", "target"),
         arguments={name: value for name, value, _ in _pairs_of(_value_at(body, "build", "args"))},
         line=lines.get("build.dockerfile") or lines.get("dockerFile") or 1,
-        relative_to_file=True,
     )
 
 
@@ -466,7 +462,7 @@ def _pairs_of(value: Plain) -> Iterator[tuple[str, str, str]]:
     for name, text in value.items() if isinstance(value, dict) else ():
         if isinstance(text, str):
             yield name, text, f".{name}"
-    for number, entry in enumerate(value if isinstance(value, list) else ()):
+    for number, entry in enumerate(_list(value)):
         name, equals, text = entry.partition("=") if isinstance(entry, str) else ("", "", "")
         if equals:
             yield name, text, f"[{number}]"

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from gpuenv.archives import ArchiveError, is_plain, open_tar
-from gpuenv.image.inspect.image_facts import ImageError, ImageFacts, ImagePlatform, facts_from_configuration
+from gpuenv.image.inspect.image_facts import ImageError, ImageFacts, ImagePlatform, facts_from_configuration, objects_in
 from gpuenv.image.inspect.manifest import (
     MAX_CONFIGURATION,
     MAX_MANIFEST,
@@ -120,7 +120,7 @@ def _read_layout(read: _Read, data: bytes, subject: str, wanted: ImagePlatform) 
 
 def _read_saved(read: _Read, listing: object, subject: str) -> ImageFacts:
     """Reads the output of ``docker save``: manifest.json lists images with the names of their configurations."""
-    entries = [entry for entry in listing if isinstance(entry, dict)] if isinstance(listing, list) else []
+    entries = objects_in(listing)
     _refuse_several({_saved_name(entry): entry.get("Config") for entry in entries}, subject)
     name = entries[0].get("Config") if entries else None
     if not isinstance(name, str):

@@ -19,6 +19,7 @@ from gpuenv.image.inspect.image_facts import (
     ImageFacts,
     ImagePlatform,
     facts_from_configuration,
+    objects_in,
     parse_platform,
 )
 from gpuenv.image.inspect.registry import Registry
@@ -177,14 +178,13 @@ def _inspect_local(reference: str, address: str, timeout: float, environment: Ma
 def _facts(answer: object, history: object, reference: str) -> ImageFacts:
     """The facts in an engine's answer, which has the fields of the configuration under other names."""
     image = object_of(answer, "an image")
-    steps = [step for step in reversed(history) if isinstance(step, dict)] if isinstance(history, list) else []
     configuration = {
         "os": image.get("Os"),
         "architecture": image.get("Architecture"),
         "variant": image.get("Variant"),
         "config": image.get("Config"),
         "rootfs": {"diff_ids": object_of(image.get("RootFS"), "an image's layers").get("Layers")},
-        "history": [{"created_by": step.get("CreatedBy")} for step in steps],
+        "history": [{"created_by": step.get("CreatedBy")} for step in reversed(objects_in(history))],
         "created": image.get("Created"),
     }
     size = image.get("Size")

@@ -18,6 +18,7 @@ from gpuenv.image.inspect.image_facts import (
     ImageFacts,
     ImagePlatform,
     facts_from_configuration,
+    objects_in,
     platform_of,
 )
 
@@ -82,8 +83,7 @@ def _parse_manifest(data: bytes, subject: str) -> dict[str, Any]:
 
 def index_entries(index: dict[str, Any]) -> list[dict[str, Any]]:
     """The images of an index, without attestations."""
-    entries = [entry for entry in index["manifests"][:_MAX_ENTRIES] if isinstance(entry, dict)]
-    return [entry for entry in entries if not _is_attestation(entry)]
+    return [entry for entry in objects_in(index["manifests"], _MAX_ENTRIES) if not _is_attestation(entry)]
 
 
 def _is_attestation(entry: dict[str, Any]) -> bool:
@@ -133,7 +133,7 @@ def _digest_of(descriptor: dict[str, Any], subject: str) -> str:
 
 def _size_of_layers(layers: object) -> int:
     """The sum of the valid sizes of layers."""
-    sizes = [entry.get("size") for entry in layers if isinstance(entry, dict)] if isinstance(layers, list) else []
+    sizes = [entry.get("size") for entry in objects_in(layers)]
     return sum(size for size in sizes if isinstance(size, int) and size is not True and 0 <= size < _MAX_SIZE)
 
 
