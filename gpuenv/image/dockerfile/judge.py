@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 
-from gpuenv.doctor.registry import Symptom, to_finding
+from gpuenv.doctor.registry import to_finding
 from gpuenv.files import TooLargeError, is_file, is_folder, read_at_most
 from gpuenv.image.dockerfile.build_context import BuildContext
 from gpuenv.image.dockerfile.parse import LARGEST, DockerfileError, parse
-from gpuenv.image.dockerfile.requirements import SourceLocation
 from gpuenv.image.dockerfile.rules_services import ServiceContext
 from gpuenv.image.dockerfile.services import (
     DEVCONTAINER_NAMES,
@@ -28,7 +28,7 @@ from gpuenv.image.dockerfile.variables import TooLongError
 from gpuenv.image.inspect.image_facts import ImageError
 from gpuenv.image.inspect.image_report import ImageFinding, ImageReport, at_location, exit_code_of
 from gpuenv.image.inspect.verdict import ranked_findings, status_of
-from gpuenv.image.rule_registry import Rule, all_rules
+from gpuenv.image.rule_registry import all_rules
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.strings import error_reason
 
@@ -129,12 +129,12 @@ def _judge_dockerfile(text: str, path: Path, options: DockerfileOptions, matrix:
         stages = stages_of(parse(text), options.arguments)
         wanted = None if options.target is None else _stage(stages, options.target, path)
         targets = tuple(evaluate(each, stages, str(path), context, matrix) for each in final_stages(stages, wanted))
-        symptoms = [(rule, found) for target in targets for rule in all_rules("DKF") for found in rule.run(target)]
+        findings = _findings("DKF", targets, context)
     except (DockerfileError, TooLongError) as error:
         remedy = "name the Dockerfile or compose file behind it" if path.suffix == ".json" else None
         raise ImageError(f"{path}: {error}", remedy, is_input=True) from error
     files = (str(path), *(str(context.folder / name) for name in context.read))
-    return FileJudgement("dockerfile", _findings(symptoms, context), targets, files)
+    return FileJudgement("dockerfile", findings, targets, files)
 
 
 def _stage(stages: tuple[Stage, ...], name: str, path: Path) -> Stage:
@@ -146,14 +146,15 @@ def _stage(stages: tuple[Stage, ...], name: str, path: Path) -> Stage:
 
 
 def _findings(
-    symptoms: Iterable[tuple[Rule, tuple[SourceLocation, Symptom]]], context: BuildContext
+    family: str, subjects: Sequence[BuildTarget | ServiceContext], context: BuildContext
 ) -> tuple[ImageFinding, ...]:
-    """Findings with locations, each once, since targets share stages."""
+    """The findings of a family of rules with their locations, each once, since targets share stages."""
     found: dict[tuple[str, str, int, str], ImageFinding] = {}
-    for rule, (where, symptom) in symptoms:
-        file = str(context.folder / where.file) if where.file in context.read else where.file
-        placed = at_location(to_finding(rule, symptom), file=file, line=where.line, end_line=where.end_line)
-        found.setdefault((rule.code, file, where.line, symptom.title), placed)
+    for subject, rule in product(subjects, all_rules(family)):
+        for where, symptom in rule.run(subject):
+            file = str(context.folder / where.file) if where.file in context.read else where.file
+            placed = at_location(to_finding(rule, symptom), file=file, line=where.line, end_line=where.end_line)
+            found.setdefault((rule.code, file, where.line, symptom.title), placed)
     return tuple(found.values())
 
 
@@ -194,9 +195,8 @@ def _judge_services(services: Sequence[Service], kind: str, path: Path, matrix: 
         judged = _build_of(source, path, matrix) if source else None
         targets = judged.targets if judged else _targets_of_image(service, path, context, matrix)
         others = tuple(other for other in services if other is not service)
-        ctx = ServiceContext(service, targets, others)
-        symptoms = [(rule, found) for rule in all_rules("CMP") for found in rule.run(ctx)]
-        findings += (*_findings(symptoms, context), *(judged.findings if judged else ()))
+        findings += _findings("CMP", [ServiceContext(service, targets, others)], context)
+        findings += judged.findings if judged else ()
         files += judged.files if judged else ()
         if judged is not None or any(not each.base.plain for each in targets):
             relevant += (replace(each, service=service.name) for each in targets)
