@@ -111,7 +111,7 @@ class MachineVerdict:
     uses_gpu: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ImageReport:
     """The whole report of check-image.
 
@@ -137,7 +137,7 @@ class ImageReport:
     findings: tuple[ImageFinding, ...] = ()
     files: tuple[str, ...] = ()
     gpuenv_version: str = __version__
-    matrix_revision: str
+    matrix_revision: str = ""
     duration: float = 0.0
     cuda: Mapping[str, str] = field(default_factory=dict)
     schema: str = SCHEMA
