@@ -65,7 +65,7 @@ THIRD_PARTY = {
     "rich": {"gpuenv.cli.output"},
     "pynvml": {f"{SCRIPTS}.nvml"},
     "cuda": {f"{SCRIPTS}.libraries"},
-    "docker": {"gpuenv.image.inspect.local_engine", "gpuenv.image.engine.container_engine"},
+    "docker": {"gpuenv.image.inspect.fetch", "gpuenv.image.engine.container_engine"},
     "urllib3": {"gpuenv.image.engine.container_engine"},  # exceptions of the SDK
     "cyclonedx": {"gpuenv.image.build.sbom"},
     "packageurl": {"gpuenv.image.build.sbom"},

@@ -128,9 +128,6 @@ def test_only_listed_modules_use_the_network() -> None:
             if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "socket"
         }
         network = {"urllib", "http", "ssl", "requests", "ftplib", "asyncio"} - network_modules.get(module.name, set())
-        known = (
-            {"requests"} if module.name == "gpuenv.image.inspect.local_engine" else set[str]()
-        )  # exceptions of Docker's SDK
-        return names & (network - known) | attributes - {"gethostname"}
+        return names & network | attributes - {"gethostname"}
 
     assert violations(forbidden_uses) == {}

@@ -19,9 +19,17 @@ from gpuenv.cli.installers import InstallerRequest, installer_run_for
 from gpuenv.cli.output import Output, write_result
 from gpuenv.image.build.choose import NoImageError
 from gpuenv.image.build.packages import NoWheelsError, lock_image
-from gpuenv.image.build.plan import BuildStatus, BuiltImage, Choice, ImageOutcome, ImagePlan, ImagePlans
+from gpuenv.image.build.plan import (
+    BuildStatus,
+    BuiltImage,
+    Choice,
+    ImageOutcome,
+    ImagePlan,
+    ImagePlans,
+    outcome_lines,
+    plan_lines,
+)
 from gpuenv.image.build.render import SECRETS, RenderError, Rendering, files_of, plan_image, tag_for
-from gpuenv.image.build.text import outcome_lines, plan_lines
 from gpuenv.image.engine.buildkit import BuildkitOptions, command
 from gpuenv.image.engine.errors import EngineError
 from gpuenv.install.environment import query_scheme
@@ -142,7 +150,7 @@ def build_all(
                 done.append(BuiltImage(tag, BuildStatus.FAILED, str(error), base=choice.base.pinned))
                 continue
             try:
-                done.append(build_image(plan, files_of(plan), session))
+                done.append(build_image(plan, session))
             except EngineError as error:
                 remedies |= {error.remedy: None} if error.remedy else {}
                 done.append(BuiltImage(tag, BuildStatus.FAILED, error.message, base=choice.base.pinned))

@@ -12,6 +12,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence
 
 ImageSymptoms = Iterator[Symptom | NotKnown]
+R = Callable[[Any], Iterator[Any]]
 # Rules for an image of another platform or another kind of GPU; its other requirements do not matter on this machine.
 OTHER_IMAGE = ("IMG901", "IMG906")
 _MODULES = (
@@ -22,34 +23,15 @@ _MODULES = (
 
 @dataclass(frozen=True, slots=True)
 class Rule(DocumentedCheck):
-    """A rule.
-
-    Attributes:
-        code: its stable code: IMG for an image on a machine, DKF for a Dockerfile, CMP for a service.
-        causes: the causes of its findings, the usual one first.
-        run: the function.
-        follows: the codes of rules and doctor's checks whose errors explain its errors.
-    """
+    """A rule; ``follows`` are the codes of rules and doctor's checks whose errors explain its errors."""
 
     code: str
     causes: tuple[Cause, ...]
-    run: Callable[[Any], Iterator[Any]]
+    run: R
     follows: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class LocatedSymptom:
-    """A symptom in a file, with its location."""
-
-    symptom: Symptom
-    file: str
-    line: int
-    end_line: int | None = None
-
-
-FileSymptoms = Iterator[LocatedSymptom]
 _RULES: dict[str, Rule] = {}
-R = Callable[[Any], Iterator[Any]]
 
 
 def rule(code: str, *causes: Cause, follows: tuple[str, ...] = ()) -> Callable[[R], R]:
@@ -69,7 +51,7 @@ def rule(code: str, *causes: Cause, follows: tuple[str, ...] = ()) -> Callable[[
 
 
 def all_rules(family: str = "") -> tuple[Rule, ...]:
-    """Every rule, or those of a family: IMG, DKF or CMP."""
+    """Every rule, or those of a family: IMG for an image on a machine, DKF for a Dockerfile, CMP for a service."""
     for module in _MODULES:
         import_module(f"gpuenv.image.{module}")
     return tuple(entry for entry in _RULES.values() if entry.code.startswith(family))

@@ -277,3 +277,8 @@ def test_an_invalid_dockerfile_is_refused_with_its_line(tmp_path: Path, text: st
 def test_the_supported_pythons_are_listed_as_versions(tmp_path: Path) -> None:
     found = judged(tmp_path, 'FROM python:3.9-slim\nRUN pip install "cupy-cuda12x[ctk]==14.2.0"')
     assert "Use a Python of 3.10, 3.11, 3.12," in found.findings[0].fix[0].text
+
+
+def test_a_pin_to_text_that_is_no_version_is_no_pin(tmp_path: Path) -> None:
+    found = judged(tmp_path, "FROM nvidia/cuda:12.9.1-devel-ubuntu24.04\nRUN pip install cupy-cuda12x===latest\n")
+    assert found.findings == ()

@@ -11,7 +11,7 @@ from typing import TypeVar
 from gpuenv.image import labels as label_names
 from gpuenv.image.build.plan import BuildStatus, BuiltImage, ImagePlan, Sizes
 from gpuenv.image.build.proof import ProofResult, prove
-from gpuenv.image.build.render import pack
+from gpuenv.image.build.render import files_of, pack
 from gpuenv.image.engine.build_output import Announce, Progress
 from gpuenv.image.engine.buildkit import BuildkitCommand, BuildkitOptions, build_with
 from gpuenv.image.engine.container_engine import Engine
@@ -27,17 +27,8 @@ _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY")
 class BuildSession:
     """The engine, the secrets and the options with which images are built.
 
-    Attributes:
-        engine: the engine.
-        cli: its command line with BuildKit; None for the classic builder.
-        secrets: the file of each secret, by name.
-        environment: the caller's variables, which name the proxies.
-        gpu_ways: the ways to give the proof GPUs, the best first.
-        announce: receives progress messages.
-        verbose: whether to announce every line.
-        fresh: whether to build without the cache.
-        push: whether to push the image.
-        seconds: the time limit of the build.
+    ``cli`` is the engine's command line with BuildKit, None for the classic builder; ``environment`` names the proxies;
+    ``gpu_ways`` are the ways to give the proof GPUs, the best first; ``fresh`` builds without the cache.
     """
 
     engine: Engine
@@ -65,14 +56,13 @@ class _BuildState:
     digest: str | None = None
 
 
-def build_image(plan: ImagePlan, files: Mapping[str, str], options: BuildSession) -> BuiltImage:
+def build_image(plan: ImagePlan, options: BuildSession) -> BuiltImage:
     """Builds one image; if a step fails, the tag still names the former image.
 
     Raises:
         EngineError: when a step fails.
-        KeyboardInterrupt: when interrupted.
     """
-    state = _BuildState(plan, files)
+    state = _BuildState(plan, files_of(plan))
     options.announce(f"building {plan.tag} from {plan.choice.base.pinned}")
     raw = _timed(state, "build", lambda: _build(state, options, {}, fresh=options.fresh))
     try:
@@ -80,7 +70,15 @@ def build_image(plan: ImagePlan, files: Mapping[str, str], options: BuildSession
         options.announce("proving it")
         proven = _timed(state, "prove", lambda: prove(options.engine, raw, plan.choice, options.gpu_ways))
         if not proven.passed:
-            return _failed_proof(state, proven)
+            failed = [f"{proof.name}: {proof.detail}" for proof in proven.proofs if proof.passed is False]
+            return BuiltImage(
+                tag=plan.tag,
+                status=BuildStatus.UNPROVEN,
+                message=f"it was built, but its proof failed, so it is not tagged: {'; '.join(failed[:3])}",
+                proofs=proven.proofs,
+                gpu=bool(proven.gpus),
+                phases=tuple(state.phases),
+            )
         proof = {label_names.PROOF: proven.label}
         state.image = _timed(state, "label", lambda: _build(state, options, proof, fresh=False))
         options.engine.tag(state.image, plan.tag)
@@ -112,9 +110,9 @@ def _build(state: _BuildState, options: BuildSession, labels: Mapping[str, str],
         build = BuildkitOptions(labels, arguments, options.secrets, platform, fresh)
         image = build_with(options.cli, build, state.files, progress, time.monotonic() + options.seconds)
     else:
-        sdk_options = {"labels": dict(labels), "buildargs": arguments, "nocache": fresh, "timeout": options.seconds}
+        how = {"labels": dict(labels), "buildargs": arguments, "nocache": fresh, "platform": platform}
         context = pack(state.files, plan.created)
-        image = options.engine.build(context, {**sdk_options, **({"platform": platform} if platform else {})}, progress)
+        image = options.engine.build(context, {**how, "timeout": options.seconds}, progress)
     if not labels:
         state.cached, state.steps = progress.cached, progress.steps
     return image
@@ -127,11 +125,7 @@ def proxies(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _require_platform(image: str, plan: ImagePlan, engine: Engine) -> None:
-    """Checks the platform of an image: some engines silently build from a base of another platform.
-
-    Raises:
-        EngineError: if the platform is wrong.
-    """
+    """Checks the platform of an image: some engines silently build from a base of another platform."""
     found = engine.inspect(image)
     if found is None or found.platform != plan.choice.platform:
         what = found.platform if found else "missing"
@@ -139,18 +133,6 @@ def _require_platform(image: str, plan: ImagePlan, engine: Engine) -> None:
             f"{plan.choice.base.reference} is requested for {plan.choice.platform}, but the built image is {what}",
             "Pull the base for that platform, or name another one with --base.",
         )
-
-
-def _failed_proof(state: _BuildState, proven: ProofResult) -> BuiltImage:
-    failed = [f"{proof.name}: {proof.detail}" for proof in proven.proofs if proof.passed is False]
-    return BuiltImage(
-        tag=state.plan.tag,
-        status=BuildStatus.UNPROVEN,
-        message=f"it was built, but its proof failed, so it is not tagged: {'; '.join(failed[:3])}",
-        proofs=proven.proofs,
-        gpu=bool(proven.gpus),
-        phases=tuple(state.phases),
-    )
 
 
 def _built(state: _BuildState, proven: ProofResult, engine: Engine) -> BuiltImage:

@@ -34,19 +34,10 @@ class NoImageError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ImageRequest:
-    """The requested image; null is left to the matrix.
+    """The requested image; None is left to the matrix.
 
-    Attributes:
-        kind: the source of its CUDA.
-        cuda: major and minor.
-        line: the wheel line.
-        cupy: the release.
-        python: major and minor.
-        arch: ``x86_64`` or ``aarch64``.
-        base: another base image.
-        capabilities: compute capabilities to serve in addition to those of the machines.
-        libraries: libraries that CuPy works without, such as nccl.
-        packages: further requirements to install.
+    ``capabilities`` are served in addition to those of the machines, ``libraries`` are those that CuPy works without,
+    such as nccl, and ``packages`` are further requirements.
     """
 
     kind: ImageKind = ImageKind.WHEELS
@@ -72,12 +63,7 @@ class _Found:
 
 
 def choose(request: ImageRequest, machines: Mapping[str, Needs], matrix: Matrix) -> Choice:
-    """The best choice that serves every machine.
-
-    Args:
-        request: the requested image.
-        machines: the machines that are to run the image, by name.
-        matrix: the compatibility matrix.
+    """The best choice that serves every machine; ``machines`` are those that are to run the image, by name.
 
     Raises:
         NoImageError: if no choice fits.
@@ -88,7 +74,7 @@ def choose(request: ImageRequest, machines: Mapping[str, Needs], matrix: Matrix)
     search = _Search(request, inside, replace(next(iter(inside.values())), gpus=gpus), matrix)
     for wheel in search.wheels():
         if search.fits(wheel) and (found := search.complete(wheel)) is not None:
-            return _with_additions(_choice(found, request, search.needs, matrix), request)
+            return _choice(found, request, search.needs, matrix)
     reasons = list(search.reasons) or ["the matrix has no such wheel"]
     raise NoImageError(
         f"no image of kind {request.kind.value} can be made{_request_text(request)}: {'; '.join(reasons[:4])}"
@@ -96,11 +82,7 @@ def choose(request: ImageRequest, machines: Mapping[str, Needs], matrix: Matrix)
 
 
 def _refuse_other_platforms(machines: Mapping[str, Needs]) -> None:
-    """Refuses machines of several architectures, and Jetson, whose images come with JetPack.
-
-    Raises:
-        NoImageError: if there is such a machine.
-    """
+    """Refuses machines of several architectures, and Jetson, whose images come with JetPack."""
     platforms = {str(needs.platform): name for name, needs in machines.items()}
     if len(platforms) > 1:
         named = ", ".join(f"{platform} ({name})" for platform, name in platforms.items())
@@ -137,12 +119,8 @@ def _inside(needs: Needs, request: ImageRequest) -> Needs:
 class _Search:
     """The search for the best image.
 
-    Attributes:
-        request: the requested image.
-        machines: the machines as their containers see them, by name.
-        needs: those of the first machine, with the GPUs of all.
-        matrix: the compatibility matrix.
-        reasons: why candidates were rejected; a dictionary, to keep each once in order.
+    ``machines`` are as their containers see them, ``needs`` those of the first with the GPUs of all; ``reasons`` tell
+    why candidates were rejected, in a dictionary, to keep each once in order.
     """
 
     request: ImageRequest
@@ -251,37 +229,29 @@ def _own_python(name: str) -> str | None:
 def _choice(found: _Found, request: ImageRequest, needs: Needs, matrix: Matrix) -> Choice:
     wheel, minor = found.wheel, found.minor
     stated = tuple(sorted({gpu.compute_capability for gpu in needs.gpus if gpu.compute_capability}))
-    major = wheel.line.cuda_major
+    major, cupy = wheel.line.cuda_major, wheel.release.cupy
+    libraries = {name: optional_library(name, cupy, minor.cuda.major) for name in request.libraries}
+    lacking = [name for name, row in libraries.items() if row is None]
+    if lacking:
+        raise NoImageError(
+            f"no wheel is known that has {' and '.join(lacking)} for CuPy {cupy} and CUDA {minor.cuda.major}"
+        )
+    additions = (*(row.requirement for row in libraries.values() if row is not None), *request.packages)
     return Choice(
         kind=request.kind,
         base=_base(found, request),
         platform=DOCKER_PLATFORMS[needs.likely_platform],
         python=str(found.python),
         line=wheel.line.name,
-        cupy=wheel.release.cupy,
+        cupy=cupy,
         cuda=minor.cuda,
-        requirements=_requirements(found, request),
+        requirements=(*_requirements(found, request), *additions),
         capabilities=_served(found, needs, matrix),
         stated=stated,
         minimum_driver=_minimum_driver(found, stated, matrix),
         admits=f"cuda>={major}.0" if request.kind is ImageKind.WHEELS else "",
+        libraries=request.libraries,
     )
-
-
-def _with_additions(choice: Choice, request: ImageRequest) -> Choice:
-    """The choice with the requested libraries and packages.
-
-    Raises:
-        NoImageError: if no wheel has a library for this CuPy.
-    """
-    wheels = {name: optional_library(name, choice.cupy, choice.cuda.major) for name in request.libraries}
-    lacking = [name for name, wheel in wheels.items() if wheel is None]
-    if lacking:
-        raise NoImageError(
-            f"no wheel is known that has {' and '.join(lacking)} for CuPy {choice.cupy} and CUDA {choice.cuda.major}"
-        )
-    additions = (*(wheel.requirement for wheel in wheels.values() if wheel is not None), *request.packages)
-    return replace(choice, requirements=(*choice.requirements, *additions), libraries=request.libraries)
 
 
 def _base(found: _Found, request: ImageRequest) -> Base:

@@ -37,13 +37,7 @@ class AddedPackageError(ValueError):
 
 @dataclass(slots=True)
 class AddedPackages:
-    """Packages to install with CuPy.
-
-    Attributes:
-        requirements: the requirements, for the installer.
-        constraints: the requirements of ``-c`` files.
-        digests: the SHA-256 digests that a file allows, by package.
-    """
+    """Packages to install with CuPy, and by package the SHA-256 digests that a file allows."""
 
     requirements: list[str] = field(default_factory=list)
     constraints: list[str] = field(default_factory=list)
@@ -155,23 +149,21 @@ def lock_image(
     platform: str,
     added: AddedPackages = AddedPackages(),  # noqa: B008 - nothing changes it
 ) -> tuple[Pin, ...]:
-    """The wheels for a Python and a platform such as ``linux/amd64``.
-
-    Args:
-        caller: the installer.
-        requirements: all requirements, including those of ``added``.
-        python: major and minor version.
-        platform: of the image.
-        added: constraints and digests for the lock.
+    """The wheels for a Python and a platform such as ``linux/amd64``, with the constraints and digests of ``added``.
 
     Raises:
         NoWheelsError: if the index has no consistent set of wheels.
         TargetUnusable: if pip is too old to resolve for another Python.
         InstallError: if the installer fails.
     """
-    _require_cross_platform_pip(caller)
+    installer = caller.installer
+    if isinstance(installer, Pip) and Version(installer.version) < _FIRST_PIP:
+        raise TargetUnusable(
+            f"{installer.label} resolves wheels for its own Python only, and the image has another one",
+            f"Install uv: pipx install uv, or python -m pip install uv; or pip {_FIRST_PIP} or newer",
+        )
     image = TargetPlatform(python, _ARCH[platform], _GLIBC)
-    words = image.uv_options if caller.installer.locks_as_toml else image.pip_options
+    words = image.uv_options if installer.locks_as_toml else image.pip_options
     lock, why = make_lock(caller, requirements, added.constraints, words)
     if lock is None:
         raise offline_failure(why, requirements, caller) or NoWheelsError(why)
@@ -182,26 +174,13 @@ def lock_image(
 
 
 def _with_digests(pin: Pin, digests: Mapping[str, Collection[str]]) -> Pin:
-    """A pin with the digests that the user's file allows.
-
-    Raises:
-        NoWheelsError: if the file allows none of them.
-    """
+    """A pin with the digests that the user's file allows."""
     if pin.name not in digests:
         return pin
     allowed = tuple(digest for digest in pin.sha256 if digest in digests[pin.name])
     if not allowed:
         raise NoWheelsError(f"{pin.name} {pin.release}: no wheel of the index has a digest of the requirements file")
     return replace(pin, sha256=allowed)
-
-
-def _require_cross_platform_pip(caller: InstallerRun) -> None:
-    installer = caller.installer
-    if isinstance(installer, Pip) and Version(installer.version) < _FIRST_PIP:
-        raise TargetUnusable(
-            f"{installer.label} resolves wheels for its own Python only, and the image has another one",
-            f"Install uv: pipx install uv, or python -m pip install uv; or pip {_FIRST_PIP} or newer",
-        )
 
 
 _INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")

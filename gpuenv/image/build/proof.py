@@ -25,13 +25,7 @@ _SECONDS = 300.0  # for what needs no GPU: the first import reads gigabytes from
 
 @dataclass(frozen=True, slots=True)
 class ProofResult:
-    """The result of the proof of an image.
-
-    Attributes:
-        proofs: the verifications.
-        gpus: the names of the GPUs of the container.
-        notes: the reasons for missing GPUs.
-    """
+    """The result of the proof of an image: verifications, names of the container's GPUs, why it has none."""
 
     proofs: tuple[Verification, ...]
     gpus: tuple[str, ...]
@@ -51,13 +45,7 @@ class ProofResult:
 
 
 def prove(engine: Engine, image: str, choice: Choice, ways: Sequence[str]) -> ProofResult:
-    """Runs the payload in an image: without a GPU, then with GPUs in the first way that works.
-
-    Args:
-        engine: the engine that has the image.
-        image: its id.
-        choice: its contents.
-        ways: the ways in which the engine may give GPUs to a container, the best first.
+    """Runs the payload in an image: without a GPU, then with GPUs in the first of the engine's ways that works.
 
     Raises:
         EngineError: if no container can be run, even without a GPU.
@@ -65,7 +53,8 @@ def prove(engine: Engine, image: str, choice: Choice, ways: Sequence[str]) -> Pr
     payload = _payload()
 
     def run(command: str, order: Mapping[str, object], way: str | None, seconds: float = _SECONDS) -> ContainerEnd:
-        return engine.run(image, _argv(command, order), payload, way, seconds)
+        argv = [_PYTHON, "-B", f"/tmp/{_FOLDER}/main.py", command, json.dumps(order)]  # noqa: S108 - the container's own
+        return engine.run(image, argv, payload, way, seconds)
 
     order = {
         "capabilities": [str(entry) for entry in choice.stated or choice.capabilities],
@@ -93,10 +82,10 @@ def prove(engine: Engine, image: str, choice: Choice, ways: Sequence[str]) -> Pr
 def groundwork_proofs(facts: Mapping[str, Any], end: ContainerEnd, choice: Choice) -> tuple[Verification, ...]:
     """The payload's results without a GPU, compared with the choice."""
     proofs = [_payload_verification(facts, end)]
-    versions = facts.get("versions") if isinstance(facts.get("versions"), dict) else {}
+    versions = facts["versions"] if isinstance(facts.get("versions"), dict) else {}
     for name, wanted in (("cupy", choice.cupy), ("python", choice.python)):
-        found = str((versions or {}).get(name))
-        proofs.append(Verification(f"version.{name}", found == wanted or found.startswith(f"{wanted}."), f"{found}"))
+        found = str(versions.get(name))
+        proofs.append(Verification(f"version.{name}", found == wanted or found.startswith(f"{wanted}."), found))
     proofs.append(Verification("user", facts.get("uid") not in (0, None), f"runs as {facts.get('uid')}"))
     for key, value in facts.items():
         kind = key.partition(".")[0]
@@ -104,7 +93,9 @@ def groundwork_proofs(facts: Mapping[str, Any], end: ContainerEnd, choice: Choic
             proofs.append(Verification(key, value is None, "" if value is None else str(value)))
         elif kind in ("library", "cache") and isinstance(value, dict):
             proofs.append(Verification(key, value.get("error") is None, str(value.get("error") or _where(value))))
-    return (*proofs, _nvrtc_verification(facts.get("library.nvrtc"), choice))
+    nvrtc = facts.get("library.nvrtc")
+    found = str(nvrtc.get("version")) if isinstance(nvrtc, dict) else "none"
+    return (*proofs, Verification("version.nvrtc", found == str(choice.cuda), found))
 
 
 def _payload_verification(facts: Mapping[str, Any], end: ContainerEnd) -> Verification:
@@ -116,11 +107,6 @@ def _payload_verification(facts: Mapping[str, Any], end: ContainerEnd) -> Verifi
 
 def _where(value: Mapping[str, Any]) -> str:
     return " ".join(str(value[key]) for key in ("version", "path", "folder") if value.get(key))
-
-
-def _nvrtc_verification(reported: object, choice: Choice) -> Verification:
-    found = str(reported.get("version")) if isinstance(reported, dict) else "none"
-    return Verification("version.nvrtc", found == str(choice.cuda), found)
 
 
 def _smoke_tests(count: int) -> list[dict[str, object]]:
@@ -156,10 +142,6 @@ def _test_verification(entry: Mapping[str, Any]) -> Verification:
     passed = None if status == TestStatus.SKIPPED.value else status == TestStatus.PASSED.value
     duration = float(seconds) if isinstance(seconds, int | float) else 0.0
     return Verification(f"smoke.{entry.get('name')}", passed, str(entry.get("detail") or status), duration)
-
-
-def _argv(name: str, order: Mapping[str, object]) -> list[str]:
-    return [_PYTHON, "-B", f"/tmp/{_FOLDER}/main.py", name, json.dumps(order)]  # noqa: S108 - the container's own
 
 
 def _payload() -> bytes:

@@ -6,7 +6,7 @@ import hashlib
 import io
 import re
 import tarfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from string import Template
@@ -48,12 +48,9 @@ class RenderError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """Options for rendering a plan.
+    """Options for rendering a plan: SOURCE_DATE_EPOCH, and the names of the build secrets, which need ``mounts``.
 
-    Attributes:
-        created: SOURCE_DATE_EPOCH.
-        mounts: whether BuildKit builds it, which keeps the installer's cache outside of the image.
-        secrets: the names of the build secrets; they need ``mounts``.
+    With ``mounts``, those of BuildKit, the installer's cache stays outside of the image.
     """
 
     created: int
@@ -82,8 +79,12 @@ def plan_image(
     """
     lock = digest_of(lock_text(pins)) if pins else None
     labels = {**user_labels, **_labels_of(choice, lock, options.created, matrix_revision)}
-    base = choice.base
-    unpinned = f"no digest of {base.reference} is known: it is pinned to the one that the engine has or finds"
+    notes = [_EMPTY_KERNEL_CACHE]
+    if "@" not in choice.base.pinned:
+        base = choice.base.reference
+        notes.insert(0, f"no digest of {base} is known: it is pinned to the one that the engine has or finds")
+    if beyond := [str(entry) for entry in choice.stated if entry not in choice.capabilities]:
+        notes.append(f"compute capability {', '.join(beyond)} runs on code of an older one")
     return ImagePlan(
         tag=tag,
         choice=choice,
@@ -94,13 +95,8 @@ def plan_image(
         created=options.created,
         builder=None,
         secrets=options.secrets,
-        notes=(*(() if "@" in base.pinned else (unpinned,)), _EMPTY_KERNEL_CACHE, *_capability_notes(choice)),
+        notes=tuple(notes),
     )
-
-
-def _capability_notes(choice: Choice) -> tuple[str, ...]:
-    beyond = [str(entry) for entry in choice.stated if entry not in choice.capabilities]
-    return (f"compute capability {', '.join(beyond)} runs on code of an older one",) if beyond else ()
 
 
 def _labels_of(choice: Choice, lock: str | None, created: int, matrix_revision: str) -> dict[str, str]:
@@ -167,7 +163,7 @@ def render(template: str, choice: Choice, labels: Mapping[str, str], options: Re
         cache="" if options.mounts else " --no-cache-dir",
         admits=choice.admits,
         libraries=_library_path(choice),
-        labels=_labels(labels.items()),
+        labels="LABEL " + " \\\n      ".join(_label(*entry) for entry in sorted(labels.items())),
     )
 
 
@@ -183,31 +179,13 @@ def _library_path(choice: Choice) -> str:
     return f' \\\n    LD_LIBRARY_PATH="{":".join(folders)}{rest}"' if folders else ""
 
 
-def _labels(labels: Iterable[tuple[str, str]]) -> str:
-    rows = [f"{_named(name)}={_quoted(value)}" for name, value in sorted(labels)]
-    return "LABEL " + " \\\n      ".join(rows)
-
-
-def _named(name: str) -> str:
-    """The name of a label, checked.
-
-    Raises:
-        RenderError: for an invalid name.
-    """
+def _label(name: str, value: str) -> str:
+    """A label as ``NAME="VALUE"``, with variables, quotes and backslashes escaped."""
     if not _NAME.fullmatch(name):
         raise RenderError(f"{name[:60]!r} is not a name of a label: expected letters, digits, '.', '-', '_' and '/'")
-    return name
-
-
-def _quoted(text: str) -> str:
-    """A text in double quotes, with variables, quotes and backslashes escaped.
-
-    Raises:
-        RenderError: for a line break or another control character, which would end the instruction.
-    """
-    if _CONTROL.search(text):
-        raise RenderError(f"{text[:60]!r}: a label cannot contain a line break or another control character")
-    return '"' + re.sub(r'([\\"$])', r"\\\1", text) + '"'
+    if _CONTROL.search(value):
+        raise RenderError(f"{value[:60]!r}: a label cannot contain a line break or another control character")
+    return f'{name}="' + re.sub(r'([\\"$])', r"\\\1", value) + '"'
 
 
 def pack(files: Mapping[str, str], created: int) -> bytes:

@@ -21,14 +21,7 @@ _NAMESPACE = uuid.UUID("6d0c7a1e-6a0e-5b0c-9d8e-2f6d6a0b7c11")  # an arbitrary o
 
 
 def bill(choice: Choice, pins: Iterable[Pin], lock: str, created: int) -> str:
-    """The bill in JSON; the same for the same lock.
-
-    Args:
-        choice: the contents of the image.
-        pins: the wheels.
-        lock: the digest of the lock file.
-        created: the time of the bill, in seconds since 1970.
-    """
+    """The bill in JSON, of a time in seconds since 1970; the same for the same digest of the lock file."""
     image = Component(name=choice.name, type=ComponentType.CONTAINER, bom_ref="image", version=lock)
     image.properties.update(Property(name=LEFT_OUT, value=entry) for entry in LEFT_OUT_FILES)
     bom = Bom(serial_number=uuid.uuid5(_NAMESPACE, f"{choice.name}/{choice.platform}/{lock}"))
@@ -39,8 +32,8 @@ def bill(choice: Choice, pins: Iterable[Pin], lock: str, created: int) -> str:
     )
     for pin in pins:
         purl = PackageURL("pypi", None, pin.name, pin.release)
-        only = [HashType(alg=HashAlgorithm.SHA_256, content=digest) for digest in pin.sha256[:1]]
-        hashes = only if len(pin.sha256) == 1 else []
+        digests = pin.sha256 if len(pin.sha256) == 1 else ()  # of several wheels, which one is installed is unknown
+        hashes = [HashType(alg=HashAlgorithm.SHA_256, content=digest) for digest in digests]
         part = Component(name=pin.name, version=pin.release, purl=purl, hashes=hashes, bom_ref=str(purl))
         bom.components.add(part)
         bom.register_dependency(image, [part])

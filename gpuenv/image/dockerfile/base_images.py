@@ -18,9 +18,6 @@ from gpuenv.matrix.tables import BaseImageKind, Flavour, Image, Matrix, NgcRelea
 from gpuenv.model.versions import CudaVersion, PythonVersion
 
 _NVIDIA_NAMES = ("nvidia/cuda", "nvcr.io/nvidia/cuda")
-# container-images/cuda, doc/supported-tags.md (as the matrix cites it): no tag X.Y without the third number. There were
-# some up to 11.1: NVIDIA/nvidia-docker, issue 1735, has one that is gone (read 2026-11-29).
-_WHOLE_TAG = re.compile(r"\d+\.\d+\.\d+(?:-(?:cudnn\d*|tensorrt))?-(?:base|runtime|devel)-[a-z]+[\d.]*")
 # Repositories of Docker Hub that mirrors and proxies serve under their own name plus this one.
 _MIRRORED = re.compile(
     r"(?:.*/)?(library/[a-z0-9-]+|nvidia/cuda|pytorch/pytorch|tensorflow/tensorflow|cupy/cupy|mambaorg/micromamba"
@@ -42,13 +39,8 @@ class BaseImage:
     Attributes:
         text: its name in the Dockerfile.
         name: the parsed name; null if it contains an unknown variable.
-        cuda: its CUDA.
-        flavour: the part of CUDA that it has.
         plain: whether it is known to have no CUDA.
         nvidia: whether it is an image of nvidia/cuda, which sets the variables of the container runtime.
-        musl: whether its C library is musl.
-        python: its Python.
-        row: the matrix's row.
         nvidia_row: the matrix's row of nvidia/cuda with the same CUDA, if it is built from that image.
         tegra: whether it is for a Jetson.
         rocm: whether it is for AMD's GPUs.
@@ -76,6 +68,10 @@ class BaseImage:
     def has_cuda(self) -> bool:
         """Whether its name shows CUDA."""
         return self.nvidia or self.cuda is not None or self.row is not None
+
+    def may_have(self, flavour: Flavour) -> bool:
+        """Whether it has, or may have, what this flavour has: runtime the libraries, devel also the headers."""
+        return not self.plain and self.flavour in (None, flavour, Flavour.DEVEL)
 
 
 def base_of(text: str, matrix: Matrix) -> BaseImage:
@@ -167,19 +163,8 @@ def _from_partial_name(text: str, matrix: Matrix) -> BaseImage:
     )
 
 
-def is_whole_tag(tag: str) -> bool:
-    """Whether a tag of nvidia/cuda is complete: CUDA, flavour and distribution."""
-    return _WHOLE_TAG.fullmatch(tag) is not None
-
-
 def python_of(base: BaseImage, stages: Sequence[Stage], commands: Iterable[Command]) -> PythonVersion | None:
-    """The Python of the pip in an image: the base image's or its Ubuntu's, if no other is installed or copied.
-
-    Args:
-        base: the base image.
-        stages: the stages of the image.
-        commands: the commands of these stages and of the stages that they copy from.
-    """
+    """The Python of the pip in an image: the base image's or its Ubuntu's, if no other is installed or copied."""
     if base.name is None:
         return None
     system = python_of_ubuntu(f"{base.name.familiar}{base.name.tag}") if base.nvidia or base.plain else None

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from packaging.version import Version
 
-from gpuenv.image.dockerfile.base_images import BaseImage
 from gpuenv.image.dockerfile.requirements import Install, Manager
 from gpuenv.image.dockerfile.target import BuildTarget
 from gpuenv.matrix.companions import cuda_package
@@ -56,9 +55,7 @@ class Framework:
     """A framework with CUDA in its wheels, such as torch.
 
     Attributes:
-        name: distribution name.
         cuda_major: the CUDA major; 0 for a build without CUDA, null if the version is not pinned.
-        cuda: its CUDA, if known.
     """
 
     name: str
@@ -72,12 +69,10 @@ class CudaSources:
 
     Attributes:
         versions: each CUDA of the base image and the packages, with the text that names it.
-        wheels: the CUDA majors of wheels.
         libraries: whether base image or packages have, or may have, the CUDA libraries.
         headers: whether base image or packages have, or may have, the CUDA headers.
         severity: the severity of a finding that CUDA is missing: an error if every install is known, a warning if the
             unknown ones do not look like CUDA, null otherwise.
-        frameworks: the frameworks.
     """
 
     versions: tuple[tuple[CudaVersion, str], ...]
@@ -102,7 +97,9 @@ def cuda_sources(target: BuildTarget) -> CudaSources:
     images = (target.base, *target.copied)
     conda = [each for each in target.installs if each.manager is Manager.CONDA]
     packages = [each.name for each in target.system]
-    from_conda = any(_is_conda_cuda(each.name) for each in conda)
+    from_conda = any(
+        each.name in _CONDA_WITH_CUDA or (each.name.startswith("cuda") and each.name != "cuda-python") for each in conda
+    )
     found = frameworks(target)
     versions = [(image.cuda, image.text) for image in images]
     versions += [(_package_cuda(each.name), each.text) for each in target.system]
@@ -110,8 +107,12 @@ def cuda_sources(target: BuildTarget) -> CudaSources:
     return CudaSources(
         versions=tuple((cuda, text) for cuda, text in versions if cuda is not None),
         wheels=frozenset({*_wheel_cuda_majors(target), *(each.cuda_major for each in found if each.cuda_major)}),
-        libraries=any(map(_base_has_libraries, images)) or from_conda or any(map(_package_has_libraries, packages)),
-        headers=any(map(_base_has_headers, images)) or from_conda or any(map(_package_has_headers, packages)),
+        libraries=from_conda
+        or any(image.may_have(Flavour.RUNTIME) for image in images)
+        or any(name in _DISTRIBUTION_PACKAGES or _LIBRARY_PACKAGES.fullmatch(name) for name in packages),
+        headers=from_conda
+        or any(image.may_have(Flavour.DEVEL) for image in images)
+        or any(map(_package_has_headers, packages)),
         severity=None if any(each.cuda_major is None for each in found) else _severity(target),
         frameworks=found,
     )
@@ -142,27 +143,6 @@ def is_cuda_related(install: Install) -> bool:
     return _LIKE_CUDA.search(install.name) is not None
 
 
-def _base_has_libraries(base: BaseImage) -> bool:
-    return base.flavour in (Flavour.RUNTIME, Flavour.DEVEL) or _may_have_cuda(base)
-
-
-def _base_has_headers(base: BaseImage) -> bool:
-    return base.flavour is Flavour.DEVEL or _may_have_cuda(base)
-
-
-def _may_have_cuda(base: BaseImage) -> bool:
-    """Whether its name does not show which part of CUDA it has."""
-    return not base.plain and base.flavour is None
-
-
-def _package_has_libraries(name: str) -> bool:
-    return name in _DISTRIBUTION_PACKAGES or _LIBRARY_PACKAGES.fullmatch(name) is not None
-
-
-def _is_conda_cuda(name: str) -> bool:
-    return name in _CONDA_WITH_CUDA or (name.startswith("cuda") and name != "cuda-python")
-
-
 def _conda_cuda(entry: Install, matrix: Matrix) -> CudaVersion | None:
     """The CUDA that a conda package pins: ``cuda-version=12.9``; for ``=12``, the newest known minor."""
     texts = [each.version for each in entry.specifier or () if each.operator == "=="]
@@ -187,7 +167,7 @@ def _wheel_cuda_majors(target: BuildTarget) -> set[int]:
             version = entry.exact or next((each.version for each in entry.specifier or ()), "")
             major = parse_integer(match[1] or version.partition(".")[0])
             majors.add(max(row.major for row in target.matrix.cuda_majors) if major is None else major)
-        line = next((row for row in target.matrix.wheel_lines if row.name == entry.name), None)
+        line = wheel_line(entry.name, target.matrix)
         if line is not None and "ctk" in entry.extras:
             admitted = [row for row in line.releases if entry.specifier is None or entry.specifier.contains(row.cupy)]
             if any("ctk" in row.extras for row in admitted):

@@ -34,24 +34,13 @@ _PIP_COMMANDS = ("install", "sync", "uninstall", "remove")
 _INDEXES = ("-i", "--index-url", "--extra-index-url", "--index", "--default-index", "-f", "--find-links")
 # Options whose next word is their value. Others that take one are left out: their values are no names of packages that
 # any rule knows.
-_WITH_VALUE = frozenset(
-    (
-        *(
-            "-r",
-            "--requirement",
-            "--requirements",
-            "-c",
-            "--constraint",
-            "--constraints",
-            "-e",
-            "--editable",
-            *_INDEXES,
-        ),
-        *("--torch-backend", "--group", "--extra", "--no-binary", "--only-binary", "--no-binary-package", "--python"),
-        *("-p", "--prefix", "-n", "--name", "-t", "--target", "--file", "--channel", "--directory", "--project"),
-        *("--no-install-package", "--only-group", "--no-group"),
-    )
-)
+_WITH_VALUE = {
+    *_INDEXES,
+    *("-r", "--requirement", "--requirements", "-c", "--constraint", "--constraints", "-e", "--editable"),
+    *("--torch-backend", "--group", "--extra", "--no-binary", "--only-binary", "--no-binary-package", "--python"),
+    *("-p", "--prefix", "-n", "--name", "-t", "--target", "--file", "--channel", "--directory", "--project"),
+    *("--no-install-package", "--only-group", "--no-group"),
+}
 _BUNDLED = re.compile(r"-[IUqvy]+([rce].*)")  # -qr requirements.txt
 # Installers of programs unrelated to CUDA.
 _HARMLESS = re.compile(
@@ -76,18 +65,18 @@ class Arguments:
         return [word for name in names for word in self.values.get(name, ())]
 
 
-def install_request(command: Command, file: str, end_line: int | None = None) -> InstallRequest:
-    """The installs and removals of a command; empty if it is no installer."""
+def install_request(command: Command, location: SourceLocation) -> InstallRequest:
+    """The installs and removals of a command at a location; empty if it is no installer."""
     words = _pip_arguments(command)
     if words is not None:
-        return _pip(read_arguments(words, flags=("-n",)), file, end_line)  # uv's --no-cache
+        return _pip(read_arguments(words, flags=("-n",)), location)  # uv's --no-cache
     texts = command.texts
     if command.program == "uv" and texts[:1] in (("sync",), ("add",)):
-        return _uv_project(read_arguments(command.words[1:], flags=("-n",)), file, end_line)
+        return _uv_project(read_arguments(command.words[1:], flags=("-n",)), location)
     if command.program in _CONDA and texts[:1] != ("run",):
-        return _conda(command, file, end_line)
+        return _conda(command, location)
     if command.program in _SYSTEM_MANAGERS and {"install", "add", "in"} & set(texts):
-        return _system(command, file, end_line)
+        return _system(command, location)
     return InstallRequest(unknown=_may_install(command))
 
 
@@ -158,7 +147,7 @@ def read_arguments(words: Sequence[ShellWord], flags: Sequence[str] = ()) -> Arg
     return found
 
 
-def _pip(arguments: Arguments, file: str, end_line: int | None) -> InstallRequest:
+def _pip(arguments: Arguments, location: SourceLocation) -> InstallRequest:
     at = next((n for n, word in enumerate(arguments.words) if word.text in _PIP_COMMANDS), None)
     if at is None:
         return InstallRequest()
@@ -171,17 +160,17 @@ def _pip(arguments: Arguments, file: str, end_line: int | None) -> InstallReques
         for word in arguments.of("--no-binary", "--no-binary-package")
         for part in word.text.split(",")
     }
-    files = _pip_files(arguments, named if verb == "sync" else [], file, end_line)
+    files = _pip_files(arguments, named if verb == "sync" else [], location)
     installs: list[Install] = []
     unknown = False
     for word in (*(named if verb == "install" else ()), *arguments.of("-e", "--editable")):
-        location = SourceLocation(file, word.line, end_line)
+        place = replace(location, line=word.line)
         if _is_folder(word.text):
             path, _, extras = word.text.partition("[")
             listed = frozenset(part.strip() for part in extras.rstrip("]").split(",") if part.strip())
-            files.append(DependencyFile(FileKind.PROJECT, path, location, extras=listed))
+            files.append(DependencyFile(FileKind.PROJECT, path, place, extras=listed))
             continue
-        found = parse_requirement(word.text, location, known=word.known)
+        found = parse_requirement(word.text, place, known=word.known)
         if found is not None:
             from_source = found.from_source or found.name in built or ":all:" in built
             installs.append(replace(found, from_source=from_source, index_cuda=index))
@@ -192,26 +181,24 @@ def _pip(arguments: Arguments, file: str, end_line: int | None) -> InstallReques
     )
 
 
-def _pip_files(
-    arguments: Arguments, synced: Sequence[ShellWord], file: str, end_line: int | None
-) -> list[DependencyFile]:
+def _pip_files(arguments: Arguments, synced: Sequence[ShellWord], location: SourceLocation) -> list[DependencyFile]:
     found = []
     for word in (*arguments.of("-r", "--requirement", "--requirements"), *synced):
-        location = SourceLocation(file, word.line, end_line)
+        place = replace(location, line=word.line)
         if word.text.endswith("pyproject.toml"):
             extras = frozenset(each.text for each in arguments.of("--extra")) or _all(arguments, "--all-extras")
-            found.append(DependencyFile(FileKind.PROJECT, word.text, location, extras=extras))
+            found.append(DependencyFile(FileKind.PROJECT, word.text, place, extras=extras))
         else:
-            found.append(DependencyFile(FileKind.REQUIREMENTS, word.text, location))
+            found.append(DependencyFile(FileKind.REQUIREMENTS, word.text, place))
     found += (
-        DependencyFile(FileKind.CONSTRAINTS, word.text, SourceLocation(file, word.line, end_line))
+        DependencyFile(FileKind.CONSTRAINTS, word.text, replace(location, line=word.line))
         for word in arguments.of("-c", "--constraint", "--constraints")
     )
     for word in arguments.of("--group"):
         folder, _, group = word.text.rpartition(":")
-        location = SourceLocation(file, word.line, end_line)
+        place = replace(location, line=word.line)
         groups = frozenset((group,))
-        found.append(DependencyFile(FileKind.PROJECT, folder or ".", location, groups=groups, project=False))
+        found.append(DependencyFile(FileKind.PROJECT, folder or ".", place, groups=groups, project=False))
     return found
 
 
@@ -219,10 +206,10 @@ def _all(arguments: Arguments, flag: str) -> frozenset[str]:
     return frozenset(("*",)) if flag in arguments.values else frozenset()
 
 
-def _uv_project(arguments: Arguments, file: str, end_line: int | None) -> InstallRequest:
+def _uv_project(arguments: Arguments, location: SourceLocation) -> InstallRequest:
     """The installs of ``uv sync`` (a project with its group dev) and ``uv add`` (also the named packages)."""
     verb, *named = arguments.words
-    location = SourceLocation(file, verb.line, end_line)
+    location = replace(location, line=verb.line)
     folder = next((word.text for word in arguments.of("--directory", "--project")), ".")
     without_dev = {"--no-dev", "--no-default-groups", "--only-group"} & set(arguments.values)
     groups = frozenset(word.text for word in arguments.of("--group", "--only-group"))
@@ -249,7 +236,7 @@ def _is_folder(text: str) -> bool:
     return text == "." or (text.startswith((".[", "./", "/", "../")) and not archive)
 
 
-def _conda(command: Command, file: str, end_line: int | None) -> InstallRequest:
+def _conda(command: Command, location: SourceLocation) -> InstallRequest:
     arguments = read_arguments(command.words[1:])
     verbs = [word.text for word in arguments.words[:2]]
     named = [word for word in arguments.words if word.text not in ("env", "install", "create", "update")]
@@ -257,7 +244,6 @@ def _conda(command: Command, file: str, end_line: int | None) -> InstallRequest:
         return InstallRequest(removes=frozenset(canonicalize_name(word.text) for word in named[1:]))
     if not {"install", "create", "update"} & set(verbs):
         return InstallRequest()
-    location = SourceLocation(file, command.line, end_line)
     listed = arguments.of("-f", "--file")
     files = [
         DependencyFile(FileKind.ENVIRONMENT, word.text, replace(location, line=word.line))
@@ -271,7 +257,7 @@ def _conda(command: Command, file: str, end_line: int | None) -> InstallRequest:
     return InstallRequest(tuple(each for each in found if each is not None), files=tuple(files), unknown=unknown)
 
 
-def _system(command: Command, file: str, end_line: int | None) -> InstallRequest:
+def _system(command: Command, location: SourceLocation) -> InstallRequest:
     words = [word for word in command.words[1:] if not word.text.startswith("-")]
     words = [word for word in words if word.text not in ("install", "add", "in")]
     installs = [
@@ -280,7 +266,7 @@ def _system(command: Command, file: str, end_line: int | None) -> InstallRequest
             re.split(r"[=:<>~]", word.text)[0],
             None,
             frozenset(),
-            SourceLocation(file, word.line, end_line),
+            replace(location, line=word.line),
             word.text,
         )
         for word in words

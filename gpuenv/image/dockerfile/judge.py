@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 
-from gpuenv import __version__
 from gpuenv.doctor.registry import to_finding
 from gpuenv.files import TooLargeError, is_file, is_folder, read_at_most
 from gpuenv.image.dockerfile.build_context import BuildContext
@@ -26,9 +26,9 @@ from gpuenv.image.dockerfile.stages import Stage, stages_of
 from gpuenv.image.dockerfile.target import BuildTarget, evaluate, final_stages
 from gpuenv.image.dockerfile.variables import TooLongError
 from gpuenv.image.inspect.image_facts import ImageError
-from gpuenv.image.inspect.image_report import ImageFinding, ImageReport, at_location
-from gpuenv.image.inspect.verdict import exit_code_of, ranked_findings, status_of
-from gpuenv.image.rule_registry import LocatedSymptom, all_rules
+from gpuenv.image.inspect.image_report import ImageFinding, ImageReport, at_location, exit_code_of
+from gpuenv.image.inspect.verdict import ranked_findings, status_of
+from gpuenv.image.rule_registry import all_rules
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.strings import error_reason
 
@@ -42,7 +42,7 @@ class DockerfileOptions:
     Attributes:
         context: its build context; the folder of the file by default.
         target: the stage to build; every final stage by default.
-        arguments: values for its ARGs.
+        arguments: values for its ARGs, or for the variables of compose files.
     """
 
     context: Path | None = None
@@ -56,9 +56,6 @@ class FileJudgement:
 
     Attributes:
         kind: ``dockerfile``, ``compose``, ``kubernetes`` or ``devcontainer``.
-        findings: in the order of the rules.
-        targets: the images that it builds.
-        files: the files that were read.
     """
 
     kind: str
@@ -68,12 +65,7 @@ class FileJudgement:
 
 
 def judge_files(paths: Sequence[Path], options: DockerfileOptions, matrix: Matrix) -> FileJudgement:
-    """Every finding of a file, whatever its kind.
-
-    Args:
-        paths: the file; compose files in the order in which they are merged.
-        options: of a Dockerfile; the arguments are also the variables of compose files.
-        matrix: the compatibility matrix.
+    """Every finding of a file, whatever its kind; of several, compose files in the order in which they are merged.
 
     Raises:
         ImageError: for a file that cannot be read, with the line.
@@ -123,12 +115,8 @@ def file_report(path: Path, judged: FileJudgement, matrix: Matrix) -> ImageRepor
         kind=judged.kind,
         status=status,
         exit_code=exit_code_of(status),
-        runs_on=(),
-        images=(),
-        machines=(),
         findings=tuple(findings),
         files=judged.files,
-        gpuenv_version=__version__,
         matrix_revision=matrix.revision,
     )
 
@@ -141,12 +129,12 @@ def _judge_dockerfile(text: str, path: Path, options: DockerfileOptions, matrix:
         stages = stages_of(parse(text), options.arguments)
         wanted = None if options.target is None else _stage(stages, options.target, path)
         targets = tuple(evaluate(each, stages, str(path), context, matrix) for each in final_stages(stages, wanted))
-        symptoms = [(rule.code, found) for target in targets for rule in all_rules("DKF") for found in rule.run(target)]
+        findings = _findings("DKF", targets, context)
     except (DockerfileError, TooLongError) as error:
         remedy = "name the Dockerfile or compose file behind it" if path.suffix == ".json" else None
         raise ImageError(f"{path}: {error}", remedy, is_input=True) from error
     files = (str(path), *(str(context.folder / name) for name in context.read))
-    return FileJudgement("dockerfile", _findings(symptoms, context), targets, files)
+    return FileJudgement("dockerfile", findings, targets, files)
 
 
 def _stage(stages: tuple[Stage, ...], name: str, path: Path) -> Stage:
@@ -157,15 +145,16 @@ def _stage(stages: tuple[Stage, ...], name: str, path: Path) -> Stage:
     return found
 
 
-def _findings(symptoms: Iterable[tuple[str, LocatedSymptom]], context: BuildContext) -> tuple[ImageFinding, ...]:
-    """Findings with locations, each once, since targets share stages."""
-    rules = {rule.code: rule for rule in all_rules()}
+def _findings(
+    family: str, subjects: Sequence[BuildTarget | ServiceContext], context: BuildContext
+) -> tuple[ImageFinding, ...]:
+    """The findings of a family of rules with their locations, each once, since targets share stages."""
     found: dict[tuple[str, str, int, str], ImageFinding] = {}
-    for code, located in symptoms:
-        file = str(context.folder / located.file) if located.file in context.read else located.file
-        finding = to_finding(rules[code], located.symptom)
-        placed = at_location(finding, file=file, line=located.line, end_line=located.end_line)
-        found.setdefault((code, file, located.line, located.symptom.title), placed)
+    for subject, rule in product(subjects, all_rules(family)):
+        for where, symptom in rule.run(subject):
+            file = str(context.folder / where.file) if where.file in context.read else where.file
+            placed = at_location(to_finding(rule, symptom), file=file, line=where.line, end_line=where.end_line)
+            found.setdefault((rule.code, file, where.line, symptom.title), placed)
     return tuple(found.values())
 
 
@@ -206,9 +195,8 @@ def _judge_services(services: Sequence[Service], kind: str, path: Path, matrix: 
         judged = _build_of(source, path, matrix) if source else None
         targets = judged.targets if judged else _targets_of_image(service, path, context, matrix)
         others = tuple(other for other in services if other is not service)
-        ctx = ServiceContext(service, targets, others)
-        symptoms = [(rule.code, found) for rule in all_rules("CMP") for found in rule.run(ctx)]
-        findings += (*_findings(symptoms, context), *(judged.findings if judged else ()))
+        findings += _findings("CMP", [ServiceContext(service, targets, others)], context)
+        findings += judged.findings if judged else ()
         files += judged.files if judged else ()
         if judged is not None or any(not each.base.plain for each in targets):
             relevant += (replace(each, service=service.name) for each in targets)

@@ -35,12 +35,7 @@ class DockerfileError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """A part of a file with line numbers; continued lines are joined.
-
-    Attributes:
-        text: the text.
-        starts: the offset and the number of each line.
-    """
+    """A part of a file, in which continued lines are joined, with the offset and the number of each line."""
 
     text: str
     starts: tuple[tuple[int, int], ...]
@@ -75,16 +70,7 @@ class Heredoc:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction.
-
-    Attributes:
-        keyword: its keyword in upper case.
-        flags: its flags, such as ``--from=builder``.
-        body: the rest of it.
-        heredocs: its heredocs.
-        line: its first line.
-        end_line: its last.
-    """
+    """One instruction: its keyword in upper case, its flags such as ``--from=builder``, the rest, and its heredocs."""
 
     keyword: str
     flags: tuple[str, ...]
@@ -170,8 +156,7 @@ def _instructions(lines: list[str], escape: str) -> Iterator[Instruction]:
             parts.append(line.rstrip(" \t")[:-1] if more else line)
             length += len(parts[-1])
         last = position  # comments after a continued line belong to it
-        head = _head(SourceText("".join(parts), tuple(starts)), first + 1)
-        keyword, flags, body = head
+        keyword, flags, body = _head(SourceText("".join(parts), tuple(starts)), first + 1)
         heredocs: list[Heredoc] = []
         if keyword in _WITH_HEREDOC:
             for match in map(_HEREDOC.fullmatch, _WORD.findall(body.text)):

@@ -33,15 +33,7 @@ def with_machines(
     matrix: Matrix,
     clock: Callable[[], float],
 ) -> ImageReport:
-    """The report on a Dockerfile, with a verdict for each machine and target.
-
-    Args:
-        report: the report on the file itself.
-        built: the targets of the file.
-        machines: the machines by name.
-        matrix: the compatibility matrix.
-        clock: the time in seconds, for the duration of checks.
-    """
+    """The report on a Dockerfile, with a verdict for each machine and target; the clock times the checks."""
     if not machines or not built:
         return report
     verdicts = tuple(

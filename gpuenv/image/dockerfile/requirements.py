@@ -9,6 +9,7 @@ from enum import Enum
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name, parse_wheel_filename
+from packaging.version import VERSION_PATTERN
 
 from gpuenv.image.dockerfile.variables import is_known
 from gpuenv.model.versions import CudaVersion
@@ -16,6 +17,7 @@ from gpuenv.model.versions import CudaVersion
 _LONGEST = 2000  # characters of a requirement: a marker may nest
 _NO_CUDA = CudaVersion(0, 0)
 _ENDLESS = re.compile(r"\d{40}")  # no version has so many digits, and Python refuses to read thousands
+_VERSION = re.compile(VERSION_PATTERN, re.VERBOSE | re.IGNORECASE)
 _CONDA_SPEC = re.compile(r"(?:[\w./-]+::)?([A-Za-z0-9_.-]+?)\s*(?:(==|=|>=|<=|>|<|!=|~=)(.*))?")
 _INDEX = re.compile(r"/whl/(?:nightly/)?(?:cu(\d\d)(\d)|(cpu))(?![\w.])")
 
@@ -42,13 +44,8 @@ class Install:
     """One package that is installed.
 
     Attributes:
-        manager: the package manager.
         name: canonical.
         specifier: the versions; null if unknown.
-        extras: the requested extras.
-        location: the location of the request.
-        text: the text of the request.
-        from_source: whether it is built from source.
         index_cuda: the CUDA of PyTorch's index; 0.0 for the index without CUDA.
         environment: the environment that the command names; empty for the usual one.
     """
@@ -65,9 +62,9 @@ class Install:
 
     @property
     def exact(self) -> str | None:
-        """The pinned version; None without a pin."""
-        pins = [entry for entry in self.specifier or () if entry.operator in ("==", "===")]
-        return pins[0].version if len(pins) == 1 and "*" not in pins[0].version else None
+        """The pinned version; None without a pin, or for a text that is no version (``===latest``)."""
+        pins = [entry.version for entry in self.specifier or () if entry.operator in ("==", "===")]
+        return pins[0] if len(pins) == 1 and _VERSION.fullmatch(pins[0]) else None
 
 
 class FileKind(str, Enum):
@@ -81,16 +78,10 @@ class FileKind(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class DependencyFile:
-    """A file that a command installs from.
+    """A file that a command installs from; of a project, its folder, with ``*`` for all of its extras or groups.
 
-    Attributes:
-        kind: the kind.
-        path: its path in the image; of a project, its folder.
-        location: the location of the request.
-        extras: the extras of a project; ``*`` for all.
-        groups: its dependency groups; ``*`` for all.
-        project: whether it installs the project's own dependencies, not only groups.
-        index_cuda: as in ``Install``, if the command names an index.
+    ``project`` is whether a project's own dependencies are installed, not only groups; ``index_cuda`` is as in
+    ``Install``.
     """
 
     kind: FileKind
@@ -104,14 +95,7 @@ class DependencyFile:
 
 @dataclass(frozen=True, slots=True)
 class InstallRequest:
-    """The installs and removals of a command.
-
-    Attributes:
-        installs: the packages.
-        removes: the names of removed packages.
-        files: the files that list further packages.
-        unknown: whether it has further, unknown installs.
-    """
+    """What a command installs and removes; ``unknown`` is whether it has further, unknown installs."""
 
     installs: tuple[Install, ...] = ()
     removes: frozenset[str] = frozenset()
@@ -122,10 +106,7 @@ class InstallRequest:
 def parse_requirement(text: str, location: SourceLocation, *, known: bool = True) -> Install | None:
     """Parses a requirement as pip does; None if it is invalid, or not for Linux.
 
-    Args:
-        text: the requirement.
-        location: its location.
-        known: whether all variables in it are known.
+    ``known`` is whether all variables in it are known.
     """
     bare = text.split(" #", maxsplit=1)[0].split(" --", maxsplit=1)[0].strip().rstrip(";").rstrip()
     if _ENDLESS.search(bare) or len(bare) > _LONGEST:
@@ -176,8 +157,7 @@ def _is_for_linux(read: Requirement) -> bool:
     text = str(read.marker or "")
     if read.marker is None or not ("platform_system" in text or "sys_platform" in text):
         return True
-    linux = {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix", "extra": ""}
-    return read.marker.evaluate(dict(linux))
+    return read.marker.evaluate({"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix", "extra": ""})
 
 
 def parse_conda_spec(text: str, location: SourceLocation) -> Install | None:

@@ -8,7 +8,7 @@ notes them, and ``CudaSources.severity`` lowers the severity of missing CUDA.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from packaging.version import Version
 
@@ -23,7 +23,6 @@ from gpuenv.image.container_variables import (
     hides_all,
     requests_no_gpu,
 )
-from gpuenv.image.dockerfile.base_images import is_whole_tag
 from gpuenv.image.dockerfile.cuda import (
     CudaSources,
     cuda_sources,
@@ -37,7 +36,7 @@ from gpuenv.image.dockerfile.install_commands import PYTHON
 from gpuenv.image.dockerfile.requirements import Install, SourceLocation
 from gpuenv.image.dockerfile.target import BuildTarget, is_conda_cupy, is_cupy
 from gpuenv.image.dockerfile.variables import is_known
-from gpuenv.image.rule_registry import FileSymptoms, LocatedSymptom, rule
+from gpuenv.image.rule_registry import rule
 from gpuenv.matrix.tables import Flavour, WheelLine
 from gpuenv.model.causes import Cause
 from gpuenv.model.cupy import has_own_headers, refused_variables
@@ -45,11 +44,15 @@ from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.strings import command_name
 from gpuenv.model.versions import CudaVersion
 
+FileSymptoms = Iterator[tuple[SourceLocation, Symptom]]
 _FAULT = Cause.DOCKERFILE_FAULT
 _FIRST_WITH_WHEELS = Version("4.0.0")  # the oldest on the package index: cupy-cuda80 (queried 2026-11-29)
 # NVIDIA removed the images of CUDA 10.2 and older from Docker Hub in summer 2023: NVIDIA/nvidia-docker, issues 1768
 # and 1790; container-images/cuda, doc/support-policy.md (read 2026-11-29).
 _OLDEST_IMAGE = CudaVersion(11, 0)
+# container-images/cuda, doc/supported-tags.md (as the matrix cites it): no tag X.Y without the third number. There were
+# some up to 11.1: NVIDIA/nvidia-docker, issue 1735, has one that is gone (read 2026-11-29).
+_WHOLE_TAG = re.compile(r"\d+\.\d+\.\d+(?:-(?:cudnn\d*|tensorrt))?-(?:base|runtime|devel)-[a-z]+[\d.]*")
 # Code that fails without a GPU. Importing CuPy 14 does not fail, nor does cupy.show_config().
 _GPU_CODE = re.compile(
     r"\b(?:cupy|cp)\.(?:array|asarray|zeros|ones|arange|empty|full|eye|linspace|random|linalg|fft|"
@@ -61,11 +64,9 @@ _GPU_PROGRAMS = ("nvidia-smi", "nvidia-debugdump", "dcgmi", "deviceQuery", "band
 
 def symptom_at(
     location: SourceLocation, title: str, fix: str, *evidence: Evidence, severity: Severity = Severity.ERROR
-) -> LocatedSymptom:
-    """A finding at a location."""
-    return LocatedSymptom(
-        Symptom(title, evidence, (Fix(fix),), severity), location.file, location.line, location.end_line
-    )
+) -> tuple[SourceLocation, Symptom]:
+    """A symptom with its location."""
+    return location, Symptom(title, evidence, (Fix(fix),), severity)
 
 
 def _base_evidence(target: BuildTarget) -> Evidence:
@@ -120,9 +121,8 @@ def driver_installed(target: BuildTarget) -> FileSymptoms:
         words = step.instruction.body.text.split() if step.instruction.keyword in ("COPY", "ADD") else []
         copied = next((word for word in words if is_driver_library(word)), None)
         if copied is not None:
-            location = SourceLocation(target.file, step.instruction.line, step.instruction.end_line)
             title = f"{copied} is a library of the driver, and is copied into the image"
-            yield symptom_at(location, title, "Leave it out.", severity=Severity.WARNING)
+            yield symptom_at(target.location(step.instruction), title, "Leave it out.", severity=Severity.WARNING)
 
 
 @rule("DKF902", _FAULT)
@@ -257,7 +257,11 @@ def two_lines(target: BuildTarget) -> FileSymptoms:
         if not (of_conda or is_cupy(install) or install.name.startswith("cupy-rocm")):
             continue
         label = "cupy" if of_conda else install.name  # conda's package is the distribution cupy, to pip as well
-        others = (name for (name, _), each in there.items() if name != label and not _separate(each, install))
+        others = (
+            name
+            for (name, _), each in there.items()
+            if name != label and (each is None or each.environment == install.environment)
+        )
         other = next(others, None) if label not in names else None
         if other is not None:
             yield symptom_at(
@@ -268,11 +272,6 @@ def two_lines(target: BuildTarget) -> FileSymptoms:
             )
         names.add(label)
         there.setdefault((label, install.environment), install)
-
-
-def _separate(one: Install | None, other: Install) -> bool:
-    """Whether two installs are in different environments."""
-    return one is not None and one.environment != other.environment
 
 
 @rule("DKF906", _FAULT)
@@ -321,7 +320,7 @@ def compat_on_path(target: BuildTarget) -> FileSymptoms:
         compat = COMPAT.search(part) is not None
         if setting is not None and (compat or (STUBS.search(part) and _links_stub(target))):
             yield symptom_at(
-                SourceLocation(target.file, setting.line, setting.end_line),
+                target.location(setting),
                 f"LD_LIBRARY_PATH {_compat_title(part) if compat else f'names the stub of libcuda: {part}'}",
                 _COMPAT_FIX if compat else "Use LIBRARY_PATH, which the linker reads and the loader does not.",
                 Evidence("LD_LIBRARY_PATH", setting.value[:160], target.file),
@@ -344,7 +343,7 @@ def compat_on_path(target: BuildTarget) -> FileSymptoms:
 def _links_stub(target: BuildTarget) -> bool:
     """Whether a link gives the stub (libcuda.so) the name that programs load (libcuda.so.1)."""
     runs = (run for run in target.run_commands if run.stage in target.stages and run.command.program in ("ln", "cp"))
-    return any("libcuda.so.1" in run.command.texts[-1:][0] for run in runs if run.command.texts)
+    return any("libcuda.so.1" in run.command.words[-1].text for run in runs)
 
 
 _COMPAT_FIX = "Leave it out: the container toolkit uses them where they are needed."
@@ -409,7 +408,7 @@ def variables_hide(target: BuildTarget) -> FileSymptoms:
         if fault is not None:
             title, fix, severity = fault
             yield symptom_at(
-                SourceLocation(target.file, setting.line, setting.end_line),
+                target.location(setting),
                 f"{name}{title}",
                 fix,
                 Evidence(name, setting.value or "(empty)", target.file),
@@ -491,7 +490,7 @@ def no_such_base(target: BuildTarget) -> FileSymptoms:
     if fault is not None:
         title, severity = fault
         fix = "Name a whole tag, such as 12.9.1-devel-ubuntu24.04."
-        yield symptom_at(target.base_location, title, fix, _base_evidence(target), severity=severity)
+        yield symptom_at(target.location(target.stages[0]), title, fix, _base_evidence(target), severity=severity)
 
 
 def tag_fault(target: BuildTarget) -> tuple[str, Severity] | None:
@@ -508,7 +507,7 @@ def tag_fault(target: BuildTarget) -> tuple[str, Severity] | None:
         return f"There is no CUDA {base.cuda}", Severity.ERROR
     if base.cuda is not None and base.cuda < _OLDEST_IMAGE and base.text.startswith("nvidia/"):
         return f"{base.text}: NVIDIA has removed the images of CUDA 10.2 and older, so the build fails", Severity.ERROR
-    whole = is_whole_tag(tag) or not base.text.startswith("nvidia/")  # other registries may keep old tags
+    whole = _WHOLE_TAG.fullmatch(tag) or not base.text.startswith("nvidia/")  # other registries may keep old tags
     title = f"nvidia/cuda has no tag {tag}: expected X.Y.Z-FLAVOUR-DISTRIBUTION"
     return None if whole else (title, Severity.WARNING)
 
@@ -532,7 +531,7 @@ def cuda_path_elsewhere(target: BuildTarget) -> FileSymptoms:
         if all(cuda != named for cuda, _ in has.versions):
             cuda, source = has.versions[0]
             yield symptom_at(
-                SourceLocation(target.file, setting.line, setting.end_line),
+                target.location(setting),
                 f"{name} names {setting.value}, and the image has CUDA {cuda}",
                 f"Leave {name} out, or set it to /usr/local/cuda.",
                 Evidence("CUDA", str(cuda), source),
@@ -578,7 +577,7 @@ def base_without_name(target: BuildTarget) -> FileSymptoms:
     written = not target.stages[0].uses_default  # a default such as ? stands for what the caller gives
     if base.text and base.name is None and written and is_known(base.text) and "@" not in base.text:
         yield symptom_at(
-            target.base_location,
+            target.location(target.stages[0]),
             f"{base.text[:80]} is not a name of an image, so the build fails",
             "Write it as name:tag, the name in lower case.",
             _base_evidence(target),
@@ -600,7 +599,7 @@ def cupy_variable_refused(target: BuildTarget) -> FileSymptoms:
     for wrong in refused_variables({name: setting.value for name, setting in settings.items()}, release):
         setting = settings[wrong.name]
         yield symptom_at(
-            SourceLocation(target.file, setting.line, setting.end_line),
+            target.location(setting),
             f"{wrong.name}={wrong.value or '(empty)'}: CuPy refuses this value",
             f"Leave it out, or correct it: {wrong.taken}.",
             Evidence(wrong.name, wrong.value or "(empty)", target.file),

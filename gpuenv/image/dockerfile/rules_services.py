@@ -14,10 +14,10 @@ from gpuenv.image.container_variables import (
     hides_all,
 )
 from gpuenv.image.dockerfile.base_images import BaseImage
-from gpuenv.image.dockerfile.rules import has_gpu_software, symptom_at, tag_fault
+from gpuenv.image.dockerfile.rules import FileSymptoms, has_gpu_software, symptom_at, tag_fault
 from gpuenv.image.dockerfile.services import POD, DeviceRequest, Service
 from gpuenv.image.dockerfile.target import BuildTarget, is_conda_cupy, is_cupy
-from gpuenv.image.rule_registry import FileSymptoms, rule
+from gpuenv.image.rule_registry import rule
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Severity
 
@@ -34,9 +34,7 @@ class ServiceContext:
     """The argument of a rule: a service, and its image if known.
 
     Attributes:
-        service: the service.
         targets: the targets of its Dockerfile, or its image as a target that adds nothing; empty if unknown.
-        others: the other services of the file.
     """
 
     service: Service
@@ -106,10 +104,8 @@ def _request_fault(request: DeviceRequest, *, of_compute: bool) -> tuple[str, st
         return title, "Add capabilities: [gpu].", Severity.ERROR
     if request.count is not None and request.device_ids is not None:
         return "count and device_ids exclude each other", "Keep one of the two.", Severity.ERROR
-    return _capabilities_fault(wanted, of_compute=of_compute) if request.driver in (None, "nvidia") else None
-
-
-def _capabilities_fault(wanted: tuple[str, ...], *, of_compute: bool) -> tuple[str, str, Severity] | None:
+    if request.driver not in (None, "nvidia"):
+        return None
     reservation, fix = f"a reservation with capabilities [{', '.join(wanted)}]", "Write capabilities: [gpu]."
     unknown = next((word for word in wanted if word not in _NVIDIA_CAPABILITIES), None)
     if unknown is not None:

@@ -50,12 +50,7 @@ class ServiceFileError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ServiceKind:
-    """The kind of a service.
-
-    Attributes:
-        noun: its name in messages.
-        gpu_fix: the fix that requests a GPU.
-    """
+    """The kind of a service: its name in messages, and the fix that requests a GPU."""
 
     noun: str
     gpu_fix: str
@@ -72,12 +67,9 @@ class BuildSource:
 
     Attributes:
         context: the build context, relative to the folder of the file.
-        dockerfile: the path of the Dockerfile, relative to the context.
-        target: the stage.
+        dockerfile: the path of the Dockerfile, relative to the folder of the file.
         arguments: values for its ARGs.
-        line: the line of the build section.
         inline: the text of the Dockerfile, if the compose file contains it.
-        relative_to_file: whether the Dockerfile's path is relative to the folder of the file, as in dev containers.
     """
 
     context: str
@@ -86,7 +78,6 @@ class BuildSource:
     arguments: Mapping[str, str]
     line: int
     inline: str | None = None
-    relative_to_file: bool = False
 
     @property
     def is_elsewhere(self) -> bool:
@@ -96,22 +87,13 @@ class BuildSource:
 
     @property
     def path(self) -> str:
-        """The path of the Dockerfile, relative to the folder of the file."""
-        path = self.dockerfile if self.relative_to_file else posixpath.join(self.context, self.dockerfile)
-        return posixpath.normpath(path)
+        """The normal form of the Dockerfile's path."""
+        return posixpath.normpath(self.dockerfile)
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceRequest:
-    """A request for GPUs.
-
-    Attributes:
-        driver: ``nvidia``, ``cdi``; null if not given.
-        capabilities: null if not given.
-        count: the text of the count; null if not given.
-        device_ids: null if not given.
-        line: its first line.
-    """
+    """A request for GPUs; None is not given."""
 
     driver: str | None
     capabilities: tuple[str, ...] | None
@@ -125,20 +107,12 @@ class Service:
     """A service of a compose file, a container of a pod, or a dev container.
 
     Attributes:
-        file: the file.
-        name: the name of the service.
-        line: the line of its name.
         image: the image; null if the file only builds one.
-        image_line: the line that names the image.
-        source: the Dockerfile of the image.
-        environment: the variables that it sets.
-        requests: the GPUs that it requests.
         misplaced: requests under keys that have no effect, as path and line.
         runtime: the container runtime, with its line.
         has_devices: whether it gets GPUs as devices, volumes or Swarm resources.
         is_for_cpu: whether its name, command or variables name the CPU.
         partial: whether another file, or the cluster, has a part of it.
-        kind: the kind.
     """
 
     file: str
@@ -174,12 +148,9 @@ class Service:
 def services_of(
     files: Sequence[tuple[str, str]], variables: Mapping[str, str], only: Sequence[str] = ()
 ) -> list[Service]:
-    """The services of compose files.
+    """The services of compose files, given by name and text; a later one is merged over the earlier ones.
 
-    Args:
-        files: name and text of each file; a later one is merged over the earlier ones.
-        variables: values for ``${NAME}``.
-        only: the names of the services to read; all, if empty.
+    ``variables`` are values for ``${NAME}``; ``only`` names the services to read, all if empty.
 
     Raises:
         ServiceFileError: with file and line.
@@ -187,7 +158,9 @@ def services_of(
     services: dict[str, _ComposeService] = {}
     partly = False
     for name, text in files:
-        body, lines = _parse_compose(name, text)
+        body, lines = _parse_yaml(text, name)
+        if not isinstance(body, dict) or not {"services", "include"} & set(body):
+            raise ServiceFileError(f"{name}: line 1: no compose file: expected services")
         partly = partly or "include" in body
         listed = body.get("services")
         for key, value in listed.items() if isinstance(listed, dict) else ():
@@ -199,13 +172,6 @@ def services_of(
     if len(services) > _MAX_SERVICES:
         raise ServiceFileError(f"{files[0][0]}: line 1: more than {_MAX_SERVICES} services; check them in parts")
     return [reader.service() for name, reader in services.items() if not only or name in only]
-
-
-def _parse_compose(name: str, text: str) -> tuple[dict[str, Plain], dict[str, int]]:
-    body, lines = _parse_yaml(text, name)
-    if not isinstance(body, dict) or not {"services", "include"} & set(body):
-        raise ServiceFileError(f"{name}: line 1: no compose file: expected services")
-    return body, lines
 
 
 class _ComposeService:
@@ -264,16 +230,16 @@ class _ComposeService:
         )
 
     def _source(self, value: Plain) -> BuildSource | None:
-        if not isinstance(value, (str, dict)):
-            return None
         if isinstance(value, str):
             value = {"context": value}
-        arguments = ((name, self._text(text) or "") for name, text, _ in _pairs_of(value.get("args")))
+        if not isinstance(value, dict):
+            return None
+        context = self._text(value.get("context")) or "."
         return BuildSource(
-            context=self._text(value.get("context")) or ".",
-            dockerfile=self._text(value.get("dockerfile")) or "Dockerfile",
+            context=context,
+            dockerfile=posixpath.join(context, self._text(value.get("dockerfile")) or "Dockerfile"),
             target=self._text(value.get("target")),
-            arguments=dict(arguments),
+            arguments={name: self._text(text) or "" for name, text, _ in _pairs_of(value.get("args"))},
             line=self._line("build.dockerfile_inline" if "dockerfile_inline" in value else "build"),
             inline=self._text(value.get("dockerfile_inline")),
         )
@@ -363,7 +329,7 @@ def _containers(value: Plain, path: str) -> Iterator[tuple[str, dict[str, Plain]
             yield from ((f"{below}[{n}]", body) for n, body in enumerate(inner) if isinstance(body, dict))
         else:
             yield from _containers(inner, below)
-    for number, inner in enumerate(value if isinstance(value, list) else ()):
+    for number, inner in enumerate(_list(value)):
         yield from _containers(inner, f"{path}[{number}]")
 
 
@@ -396,13 +362,7 @@ def _is_gpu(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Devcontainer:
-    """A dev container: a container of its own, or services of compose files.
-
-    Attributes:
-        service: the container; null with compose files.
-        compose: the compose files, relative to its folder.
-        services: the names of the services that it starts; all, if empty.
-    """
+    """A dev container: a container of its own, or services of compose files; all of them, if none is named."""
 
     service: Service | None
     compose: tuple[str, ...] = ()
@@ -422,17 +382,16 @@ def devcontainer_of(text: str, file: str) -> Devcontainer:
     compose = body.get("dockerComposeFile")
     if compose is None:
         return Devcontainer(_devcontainer_service(body, lines, file))
-    names = tuple(name for name in (compose if isinstance(compose, list) else [compose]) if isinstance(name, str))
+    names = _texts(compose if isinstance(compose, list) else [compose])
     if not names:
         raise ServiceFileError(f"{file}: line 1: dockerComposeFile names no file")
     more = body.get("runServices")
-    wanted = (body.get("service"), *more) if isinstance(more, list) else ()
-    return Devcontainer(None, names, tuple(dict.fromkeys(name for name in wanted if isinstance(name, str))))
+    wanted = _texts([body.get("service"), *more]) if isinstance(more, list) else []
+    return Devcontainer(None, tuple(names), tuple(dict.fromkeys(wanted)))
 
 
 def _devcontainer_service(body: dict[str, Plain], lines: dict[str, int], file: str) -> Service:
-    words = body.get("runArgs")
-    arguments = " ".join(word for word in words if isinstance(word, str)) if isinstance(words, list) else ""
+    arguments = " ".join(_texts(_list(body.get("runArgs"))))
     line = lines.get("runArgs", 1)
     gpus = re.findall(r"--gpus[= ]\"?([^\s\"]+)", arguments)
     requests = [DeviceRequest(None, ("gpu",), value, None, line) for value in gpus]
@@ -470,16 +429,11 @@ def _devcontainer_source(body: dict[str, Plain], lines: dict[str, int]) -> Build
         target=_text_at(body, "build", "target"),
         arguments={name: value for name, value, _ in _pairs_of(_value_at(body, "build", "args"))},
         line=lines.get("build.dockerfile") or lines.get("dockerFile") or 1,
-        relative_to_file=True,
     )
 
 
 def _parse_yaml(text: str, file: str, lines_before: int = 0, hint: str = "") -> tuple[Plain, dict[str, int]]:
-    """The value of a YAML text, and the line of each path; the text begins after some lines of the file.
-
-    Raises:
-        ServiceFileError: with the line, and the hint at its end.
-    """
+    """The value of a YAML text, and the line of each path; the text begins after some lines of the file."""
     from gpuenv.matrix.strict_yaml import YamlError, parse_shared  # noqa: PLC0415 - to explain a rule needs no YAML
 
     try:
@@ -508,7 +462,7 @@ def _pairs_of(value: Plain) -> Iterator[tuple[str, str, str]]:
     for name, text in value.items() if isinstance(value, dict) else ():
         if isinstance(text, str):
             yield name, text, f".{name}"
-    for number, entry in enumerate(value if isinstance(value, list) else ()):
+    for number, entry in enumerate(_list(value)):
         name, equals, text = entry.partition("=") if isinstance(entry, str) else ("", "", "")
         if equals:
             yield name, text, f"[{number}]"

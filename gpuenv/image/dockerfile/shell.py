@@ -44,7 +44,7 @@ class Command:
     Attributes:
         words: the program and its arguments, without wrappers, assignments and redirections.
         guarded: whether the script continues if the command fails.
-        conditional: whether the command may not run: it is in a condition or a loop, or after ``||``.
+        conditional: whether it may not run: it is in a condition or a loop, or after ``||``.
         folder: its working folder, relative to that of the script; null if unknown.
         piped: whether its output goes to another command, whose exit status counts.
         reads: the command whose output it reads; empty without a pipe.

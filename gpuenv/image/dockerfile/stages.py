@@ -18,8 +18,7 @@ from gpuenv.image.inspect.image_facts import parse_platform
 _FROM = re.compile(r"(\S+)(?:\s+[Aa][Ss]\s+(\S+))?\s*$")
 _PAIR = re.compile(r"([A-Za-z_][\w.-]*)=((?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|\\.|[^\s\"'\\])*)\s*")
 _NAME = re.compile(r"([A-Za-z_][\w.-]*)(?:\s+|$)")
-# More than any written Dockerfile needs: each stage may be built on every other one, and each setting
-# is in force in all that follows.
+# More than any written Dockerfile needs: each stage may be built on every other one, and a setting holds for the rest.
 _MOST_STAGES, _MOST_SETTINGS, _MOST_INSTRUCTIONS = 500, 1000, 5000
 _MOST_COMMANDS = 50_000  # of all RUNs, counted by what separates them
 _SEPARATOR = re.compile(r"[\n;&|(]+")
@@ -52,22 +51,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stage:
-    """A stage.
+    """A stage, with its number from 0, the lines of its FROM, and the variables and the working directory at its end.
 
     Attributes:
-        number: its number, from 0.
         name: its name after AS, in lower case.
         base: its base image, in which unknown variables are not replaced; null if it starts from a stage.
         uses_default: whether its FROM has a variable that the caller may set.
         platform: the platform in its FROM; null without one.
         parent: the number of the stage in its FROM; null if it starts from an image.
-        copies_from: the numbers of the stages that it copies from.
-        line: the line of its FROM.
-        end_line: the last line of its FROM.
-        steps: its instructions.
-        environment: the variables at its end.
-        arguments: the build arguments at its end.
-        workdir: the working directory at its end.
     """
 
     number: int
@@ -86,11 +77,7 @@ class Stage:
 
 
 def stages_of(instructions: Sequence[Instruction], given: Mapping[str, str]) -> tuple[Stage, ...]:
-    """The stages in their order.
-
-    Args:
-        instructions: those of a Dockerfile.
-        given: the caller's values for ARGs.
+    """The stages of a Dockerfile in their order; ``given`` are the caller's values for ARGs.
 
     Raises:
         DockerfileError: for an instruction before the first FROM, no FROM, or too many instructions.
@@ -116,11 +103,7 @@ def stages_of(instructions: Sequence[Instruction], given: Mapping[str, str]) -> 
 
 
 def _refuse_too_many(instructions: Sequence[Instruction]) -> None:
-    """Refuses a file with too many stages, variables, instructions or commands.
-
-    Raises:
-        DockerfileError: with the line of the first one above the limit.
-    """
+    """Refuses a file with too many stages, variables, instructions or commands."""
     for keywords, most, what in (
         (("FROM",), _MOST_STAGES, "stages"),
         (("ARG", "ENV"), _MOST_SETTINGS, "ARGs and ENVs"),
@@ -201,7 +184,11 @@ def _walk(
         if instruction.keyword == "ARG":
             arguments = {**arguments, **_arguments(instruction, given, outer)}
         elif instruction.keyword == "ENV":
-            environment = {**environment, **_settings(step)}
+            settings = {
+                name: Setting(substitute(value, step.lookup), line, instruction.end_line)
+                for name, value, line in _pairs(instruction.body)
+            }
+            environment = {**environment, **settings}
         elif instruction.keyword == "WORKDIR":
             workdir = join_image_path(workdir, substitute(instruction.body.text.strip().strip("\"'"), step.lookup))
         if len(environment) + len(arguments) > _MOST_SETTINGS:
@@ -222,34 +209,26 @@ def _arguments(instruction: Instruction, given: Mapping[str, str], outer: Mappin
         name, equals, default = word.partition("=")
         value = given.get(name)
         if value is None:
-            value = substitute(unquote(default), {**outer, **found}.get) if equals else outer.get(name)
+            value = substitute(_unquote(default), {**outer, **found}.get) if equals else outer.get(name)
         if value and is_known(value):  # an empty default stands for a value that the caller must give
             found[name] = value
     return found
 
 
-def _settings(step: Step) -> dict[str, Setting]:
-    """The variables of an ENV, in its form with an equals sign and in the old one."""
-    return {
-        name: Setting(substitute(value, step.lookup), line, step.instruction.end_line)
-        for name, value, line in pairs(step.instruction.body)
-    }
-
-
-def pairs(body: SourceText) -> Iterator[tuple[str, str, int]]:
-    """Name, value and line of each pair in an ENV or a LABEL."""
+def _pairs(body: SourceText) -> Iterator[tuple[str, str, int]]:
+    """Name, value and line of each pair in an ENV, in its form with an equals sign or in the old one."""
     text = body.text
     position = len(text) - len(text.lstrip())
     if _PAIR.match(text, position) is None:
         match = _NAME.match(text, position)
         if match is not None:
-            yield match[1], unquote(text[match.end() :].strip()), body.line_at(position)
+            yield match[1], _unquote(text[match.end() :].strip()), body.line_at(position)
         return
     while (found := _PAIR.match(text, position)) is not None:
-        yield found[1], unquote(found[2]), body.line_at(position)
+        yield found[1], _unquote(found[2]), body.line_at(position)
         position = found.end()
 
 
-def unquote(text: str) -> str:
+def _unquote(text: str) -> str:
     """A value without the quotes around it or its parts."""
     return re.sub(r"\"((?:[^\"\\]|\\.)*)\"|'([^']*)'", lambda match: match[1] or match[2] or "", text)

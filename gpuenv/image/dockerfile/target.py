@@ -7,10 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from gpuenv.image.dockerfile.base_images import BaseImage, base_of, python_of
-from gpuenv.image.dockerfile.build_context import BuildContext, find_source
-from gpuenv.image.dockerfile.dependency_files import apply_constraints, path_of, read_dependencies
+from gpuenv.image.dockerfile.build_context import (
+    BuildContext,
+    apply_constraints,
+    find_source,
+    path_of,
+    read_dependencies,
+)
 from gpuenv.image.dockerfile.install_commands import environment_of, install_request
-from gpuenv.image.dockerfile.parse import SourceText
+from gpuenv.image.dockerfile.parse import Instruction, SourceText
 from gpuenv.image.dockerfile.requirements import (
     DependencyFile,
     FileKind,
@@ -56,13 +61,9 @@ class RunCommand:
 
 @dataclass(frozen=True, slots=True)
 class UnknownInstall:
-    """An install whose packages are unknown.
+    """An install whose packages are unknown, described as ``make install``; ``is_file``, if it is a list of packages.
 
-    Attributes:
-        location: its location.
-        what: a short description, such as ``make install``.
-        possible: the packages that it may install: those of a command in a condition.
-        is_file: whether it is a file that lists packages.
+    Of a command in a condition, ``possible`` are the packages that it may install.
     """
 
     location: SourceLocation
@@ -76,15 +77,10 @@ class BuildTarget:
     """A target of a Dockerfile.
 
     Attributes:
-        file: the Dockerfile.
         stages: the stages of its image, the base first.
-        base: the base image.
         installs: the packages of pip and conda that are not removed later.
         system: the packages of the distribution.
-        unknown: the installs whose packages are unknown.
         run_commands: all commands, also of stages that the image copies from.
-        environment: the variables of the image.
-        matrix: the compatibility matrix.
         copied: the images from which a CUDA folder is copied.
         python: the Python of its pip; null if unknown.
         service: the name of the service that it belongs to; null without one.
@@ -103,10 +99,9 @@ class BuildTarget:
     python: PythonVersion | None = None
     service: str | None = None
 
-    @property
-    def base_location(self) -> SourceLocation:
-        """The FROM that names the base image."""
-        return SourceLocation(self.file, self.stages[0].line, self.stages[0].end_line)
+    def location(self, part: Stage | Instruction | Setting) -> SourceLocation:
+        """The location of an instruction, a variable or a stage's FROM."""
+        return SourceLocation(self.file, part.line, part.end_line)
 
     @property
     def cupy(self) -> tuple[Install, ...]:
@@ -241,7 +236,7 @@ class _Installed:
             self._run(run)
 
     def _run(self, run: RunCommand) -> None:
-        request = install_request(run.command, self._file, run.step.instruction.end_line)
+        request = install_request(run.command, run.location(self._file))
         installs = [*request.installs, *self._of_files(request, run)]
         if run.command.conditional:
             if installs or request.files or request.unknown:

@@ -18,12 +18,7 @@ _SHOWN = 100  # characters of a step
 
 
 class Progress:
-    """Reads a build's output line by line, and announces each step once.
-
-    Attributes:
-        steps: the number of steps.
-        cached: the number of steps from the cache.
-    """
+    """Reads a build's output line by line, and announces each step once."""
 
     def __init__(self, announce: Announce, *, verbose: bool = False) -> None:
         self._announce = announce

@@ -22,12 +22,7 @@ _VERSION = re.compile(r"v?(\d{1,9})\.(\d{1,9})")
 
 @dataclass(frozen=True, slots=True)
 class BuildkitCommand:
-    """A command line with BuildKit.
-
-    Attributes:
-        words: the beginning of its build command.
-        environment: the caller's variables, with the engine's address.
-    """
+    """The beginning of a build command with BuildKit, and the caller's variables with the engine's address."""
 
     words: tuple[str, ...]
     environment: Mapping[str, str]
@@ -40,14 +35,9 @@ class BuildkitCommand:
 
 @dataclass(frozen=True, slots=True)
 class BuildkitOptions:
-    """The options of a build.
+    """The options of a build: labels in addition to the Dockerfile's, build arguments, the file of each secret.
 
-    Attributes:
-        labels: labels in addition to the Dockerfile's.
-        arguments: build arguments, including SOURCE_DATE_EPOCH.
-        secrets: the file of each secret, by name.
-        platform: the platform; null for the engine's own.
-        fresh: whether to build without the cache.
+    ``platform`` is None for the engine's own; ``fresh`` builds without the cache.
     """
 
     labels: Mapping[str, str]
@@ -92,14 +82,7 @@ def command(cli: BuildkitCommand, build: BuildkitOptions, folder: str, answer: s
 def build_with(
     cli: BuildkitCommand, build: BuildkitOptions, files: Mapping[str, str], progress: Progress, deadline: float
 ) -> str:
-    """Builds an image and returns its id.
-
-    Args:
-        cli: the program.
-        build: the options.
-        files: the context, by name.
-        progress: receives the output.
-        deadline: reading of ``time.monotonic``.
+    """Builds an image from the files of its context and returns its id; the deadline is one of ``time.monotonic``.
 
     Raises:
         EngineError: if the build fails.
@@ -110,7 +93,7 @@ def build_with(
         folder.mkdir()
         for file, text in files.items():
             (folder / file).write_text(text, encoding="utf-8")
-        words = [*command(cli, build, str(folder), str(answer))]
+        words = command(cli, build, str(folder), str(answer))
         group = ChildGroup()
         try:
             done = run_child(words, {**cli.environment, **build.arguments}, deadline, group, progress.feed)
@@ -125,11 +108,7 @@ def build_with(
 
 
 def _image_of(cli: BuildkitCommand, answer: Path) -> str:
-    """The image's id, from the file that the command line wrote.
-
-    Raises:
-        EngineError: if it is missing.
-    """
+    """The image's id, from the file that the command line wrote."""
     try:
         text = answer.read_text(encoding="utf-8").strip()
         found = json.loads(text)["containerimage.digest"] if cli.is_plugin else text

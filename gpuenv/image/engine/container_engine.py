@@ -12,7 +12,7 @@ from typing import Any
 
 import docker
 import urllib3
-from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.errors import APIError, DockerException, NotFound
 from docker.types import DeviceRequest
 
 from gpuenv.image.engine.build_output import Progress
@@ -36,11 +36,7 @@ _MOST_OUTPUT = 16 << 20  # bytes of a container's stream; a proof says some kilo
 
 @contextlib.contextmanager
 def _engine_errors(doing: str) -> Iterator[None]:
-    """Turns the exceptions of the SDK into an EngineError.
-
-    Raises:
-        EngineError: for every exception of the SDK.
-    """
+    """Turns the exceptions of the SDK into an EngineError."""
     try:
         yield
     except _ALL as error:
@@ -49,10 +45,6 @@ def _engine_errors(doing: str) -> Iterator[None]:
 
 def connect(environment: Mapping[str, str], seconds: float) -> Engine:
     """The engine that DOCKER_HOST or a context names, or the first that answers on one of the usual sockets.
-
-    Args:
-        environment: the caller's variables.
-        seconds: the time limit of its answer.
 
     Raises:
         EngineError: if no engine answers.
@@ -83,43 +75,29 @@ def _connected(host: str, environment: Mapping[str, str], seconds: float) -> Eng
 
 
 class Engine:
-    """A connected engine."""
+    """A connected engine. Its methods raise an EngineError if it refuses, fails or does not answer."""
 
     def __init__(self, client: Any, facts: EngineFacts) -> None:  # noqa: ANN401 - the SDK has no types
         self._client = client
         self.facts = facts
 
     def inspect(self, reference: str) -> EngineImage | None:
-        """An image of the engine; None if it has no image of that name.
-
-        Raises:
-            EngineError: if it does not answer.
-        """
+        """An image of the engine; None if it has no image of that name."""
         with _engine_errors(f"inspecting {reference}"):
             try:
                 return engine_image(self._client.api.inspect_image(reference))
-            except (ImageNotFound, NotFound):
+            except NotFound:
                 return None
 
     def digest_of(self, reference: str) -> str | None:
-        """The digest of an image in the registry of its name; None if the engine has no such image or digest.
-
-        Raises:
-            EngineError: if it does not answer.
-        """
+        """The digest of an image in the registry of its name; None if the engine has no such image or digest."""
         found = self.inspect(reference)
         return found.digest_of(reference) if found else None
 
     def build(self, context: bytes, how: Mapping[str, Any], progress: Progress) -> str:
-        """Builds with the classic builder, or with Podman's, and returns the image's id.
+        """Builds a tar file with the classic builder, or with Podman's, and returns the image's id.
 
-        Args:
-            context: the build context as a tar file.
-            how: ``labels``, ``buildargs`` and ``platform``, for the SDK.
-            progress: receives the output.
-
-        Raises:
-            EngineError: if the build fails, or the engine ends.
+        ``how`` are arguments of the SDK, such as ``labels``, ``buildargs`` and ``platform``.
         """
         stream = None
         found = ""
@@ -144,11 +122,7 @@ class Engine:
         return found
 
     def tag(self, image: str, reference: str) -> None:
-        """Tags an image; another image with that tag loses it.
-
-        Raises:
-            EngineError: if the engine refuses.
-        """
+        """Tags an image; another image with that tag loses it."""
         parsed = parse_reference(reference)
         with _engine_errors(f"tagging the image {reference}"):
             self._client.api.tag(image, parsed.familiar, parsed.tag or "latest", force=True)
@@ -159,11 +133,7 @@ class Engine:
             self._client.api.remove_image(image)
 
     def push(self, reference: str, progress: Progress) -> str | None:
-        """Pushes an image and returns the digest of its manifest.
-
-        Raises:
-            EngineError: if the registry refuses it.
-        """
+        """Pushes an image and returns the digest of its manifest."""
         parsed = parse_reference(reference)
         digest = None
         with _engine_errors(f"pushing {reference}"):
@@ -179,18 +149,9 @@ class Engine:
     def run(self, image: str, command: list[str], files: bytes, gpus: str | None, seconds: float) -> ContainerEnd:
         """Runs a command in a new container without a network, and removes the container.
 
-        Args:
-            image: the image.
-            command: argument vector, which replaces the image's entry point.
-            files: a tar file to unpack below ``/tmp`` first.
-            gpus: the way to give it all GPUs, ``cdi`` or ``gpus``; None for no GPUs.
-            seconds: the time limit, after which it is killed.
-
-        Returns:
-            its exit code, None if it was killed, and the first 16 MiB of each of its streams.
-
-        Raises:
-            EngineError: if it cannot be run.
+        The command replaces the image's entry point. ``files`` is a tar file to unpack below ``/tmp`` first, and
+        ``gpus`` the way to give it all GPUs: ``cdi``, ``gpus``, or None for no GPUs. After ``seconds`` it is killed.
+        The result has the first 16 MiB of each of its streams.
         """
         with _engine_errors("running the proof"):
             api = self._client.api

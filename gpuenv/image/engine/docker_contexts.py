@@ -20,8 +20,7 @@ from gpuenv.image.engine.errors import EngineError
 _LARGEST = 1 << 20
 _DEFAULT_CONTEXT = ("", "default")
 _ENGINE_VARIABLES = ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CERT_PATH", "DOCKER_TLS", "DOCKER_TLS_VERIFY")
-
-
+_ROOTFUL_DOCKER, _ROOTFUL_PODMAN = "/var/run/docker.sock", "/run/podman/podman.sock"
 _REMEDY = "docker context ls lists the contexts; docker context use default selects none."
 
 
@@ -96,15 +95,10 @@ def _endpoint(folder: Path, name: str) -> tuple[str, bool]:
     return host, unverified
 
 
-_ROOTFUL_DOCKER, _ROOTFUL_PODMAN = "/var/run/docker.sock", "/run/podman/podman.sock"
-
-
 def usual_sockets(environment: Mapping[str, str], runtime: str | None = None) -> tuple[str, ...]:
     """The paths of the usual sockets in the order of use, Docker's before Podman's.
 
-    Args:
-        environment: the caller's variables; ``XDG_RUNTIME_DIR`` has the sockets of rootless engines.
-        runtime: the folder to use if that variable is unset; None for no rootless engine.
+    ``XDG_RUNTIME_DIR`` has the sockets of rootless engines; ``runtime`` is the folder to use if it is unset.
     """
     folder = environment.get("XDG_RUNTIME_DIR") or runtime
     own = (f"{folder}/docker.sock", f"{folder}/podman/podman.sock") if folder else ()

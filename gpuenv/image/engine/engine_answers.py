@@ -11,15 +11,10 @@ from gpuenv.image.reference import digest_in
 
 @dataclass(frozen=True, slots=True)
 class EngineFacts:
-    """The facts about an engine.
+    """The facts about an engine: its name is ``docker`` or ``podman``, its platform one such as ``linux/amd64``.
 
-    Attributes:
-        name: ``docker`` or ``podman``.
-        version: its version.
-        host: its address.
-        platform: its platform, such as ``linux/amd64``.
-        has_buildkit: whether it builds with BuildKit through the command line.
-        gpu_ways: the ways in which it gives GPUs to a container, ``cdi`` or ``gpus``; empty if it reports neither.
+    ``has_buildkit`` is whether it builds with BuildKit through the command line; ``gpu_ways`` are the ways in which it
+    gives GPUs to a container, ``cdi`` or ``gpus``, as far as it reports them.
     """
 
     name: str
@@ -37,16 +32,7 @@ class EngineFacts:
 
 @dataclass(frozen=True, slots=True)
 class EngineImage:
-    """The facts about an image of an engine.
-
-    Attributes:
-        id: its id.
-        size: its size in bytes.
-        user: its user.
-        platform: its platform, such as ``linux/amd64``.
-        labels: its labels.
-        digests: its digests in registries, ``NAME@sha256:...``; they differ between registries.
-    """
+    """The facts about an image of an engine; its digests are ``NAME@sha256:...``, since registries differ in them."""
 
     id: str
     size: int
@@ -75,12 +61,7 @@ CDI_GPU = "nvidia.com/gpu"  # the kind of NVIDIA's devices in the Container Devi
 
 
 def engine_facts(version: object, info: object, host: str) -> EngineFacts:
-    """The facts about an engine.
-
-    Args:
-        version: the answer to ``/version``.
-        info: the answer to ``/info``.
-        host: its address.
+    """The facts about the engine at an address, from its answers to ``/version`` and ``/info``.
 
     Raises:
         ValueError: if an answer is malformed.

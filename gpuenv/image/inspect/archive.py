@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import lzma
-import os
 import tarfile
 import zlib
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from gpuenv.archives import ArchiveError, is_plain, open_tar
-from gpuenv.image.inspect.image_facts import ImageError, ImageFacts, ImagePlatform, facts_from_configuration
+from gpuenv.image.inspect.image_facts import ImageError, ImageFacts, ImagePlatform, facts_from_configuration, objects_in
 from gpuenv.image.inspect.manifest import (
     MAX_CONFIGURATION,
     MAX_MANIFEST,
@@ -37,11 +36,6 @@ _EXPECTED = Lines(
         "for a file of Apptainer or enroot (.sif, .sqsh), name the image that it was made from",
     )
 )
-
-
-def is_archive(text: str) -> bool:
-    """Whether an argument names a file or a folder, rather than an image."""
-    return os.path.exists(text)  # noqa: PTH110 - a name that is too long, or holds a null, is no file either
 
 
 def read_archive(path: Path, wanted: ImagePlatform) -> ImageFacts:
@@ -126,7 +120,7 @@ def _read_layout(read: _Read, data: bytes, subject: str, wanted: ImagePlatform) 
 
 def _read_saved(read: _Read, listing: object, subject: str) -> ImageFacts:
     """Reads the output of ``docker save``: manifest.json lists images with the names of their configurations."""
-    entries = [entry for entry in listing if isinstance(entry, dict)] if isinstance(listing, list) else []
+    entries = objects_in(listing)
     _refuse_several({_saved_name(entry): entry.get("Config") for entry in entries}, subject)
     name = entries[0].get("Config") if entries else None
     if not isinstance(name, str):

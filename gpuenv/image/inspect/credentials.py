@@ -51,10 +51,7 @@ def find_credentials(
 ) -> tuple[Credentials | None, str | None]:
     """The user's credentials for an image, and the first problem in finding them; None for each if missing.
 
-    Args:
-        image: the image, for its registry and repository.
-        environment: the caller's variables.
-        timeout: the time limit of all helpers together, in seconds.
+    The time limit is that of all helpers together, in seconds.
     """
     until = time.monotonic() + timeout
     problem: str | None = None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from gpuenv.image.dockerfile.install_commands import environment_of, install_request, read_arguments
 from gpuenv.image.dockerfile.parse import source_text
-from gpuenv.image.dockerfile.requirements import Install
+from gpuenv.image.dockerfile.requirements import Install, SourceLocation
 from gpuenv.image.dockerfile.shell import Command, commands
 from gpuenv.model.cupy import is_cupy
 
@@ -26,13 +26,10 @@ _Environment = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class CupyInstall:
-    """A CuPy that a command installs.
+    """A CuPy that a command installs: its wheel line, and the pinned release.
 
-    Attributes:
-        line: its wheel line.
-        release: the pinned release; null without a pin.
-        bundled: whether it installs its own CUDA from wheels.
-        uncertain: whether it may be missing: the command is in a condition, or only runs after a failure.
+    ``bundled`` is whether it installs its own CUDA from wheels; ``uncertain``, whether it may be missing, since the
+    command is in a condition, or only runs after a failure.
     """
 
     line: str
@@ -61,7 +58,7 @@ def _installed_lines(history: Iterable[str]) -> dict[_Environment, dict[str, Cup
     there: dict[_Environment, dict[str, CupyInstall]] = {}
     for step in _relevant_steps(history):
         for command, environment in _commands_with_environment(step):
-            request = install_request(command, "history")
+            request = install_request(command, SourceLocation("history", command.line))
             for lines in there.values():
                 for name in request.removes:
                     lines.pop(name, None)

@@ -77,13 +77,9 @@ class ImageFacts:
         digest: the digest of its manifest; null if the source has none.
         platform: its platform, such as ``linux/amd64``; null if unknown.
         offered: every platform of the reference; empty if the source only has this one.
-        environment: its variables.
-        labels: its labels.
         history: the steps that made its layers; empty if the builder did not record them.
         size: bytes of the layers: compressed from a registry, unpacked from an engine.
-        layers: the number of layers.
         user: its user; null is root.
-        created: the time of its creation.
         frameworks: the frameworks that a Dockerfile installs, with the CUDA of their wheels; empty for a real image.
         perhaps: always empty; a part of ``gpuenv.image/1``.
     """
@@ -114,7 +110,7 @@ def facts_from_configuration(data: object, reference: str, source: str) -> Image
         raise ImageError(f"{reference}: the configuration from the {source} is invalid: expected os and rootfs")
     config: dict[str, Any] = data["config"] if isinstance(data.get("config"), dict) else {}
     labels, layers, platform = config.get("Labels"), data["rootfs"].get("diff_ids"), platform_of(data)
-    steps = [step.get("created_by") for step in _list(data.get("history"))[:_MAX_STEPS] if isinstance(step, dict)]
+    steps = [step.get("created_by") for step in objects_in(data.get("history"), _MAX_STEPS)]
     return ImageFacts(
         reference=reference,
         source=source,
@@ -130,12 +126,14 @@ def facts_from_configuration(data: object, reference: str, source: str) -> Image
 
 def _environment(entries: object) -> dict[str, str]:
     """Variables from a list of ``NAME=value``; a later value replaces an earlier one."""
-    pairs = (text.partition("=") for text in _list(entries) if isinstance(text, str))
+    texts = entries if isinstance(entries, list) else []
+    pairs = (text.partition("=") for text in texts if isinstance(text, str))
     return {name: value for name, equals, value in pairs if equals and name}
 
 
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
+def objects_in(value: object, most: int | None = None) -> list[dict[str, Any]]:
+    """The objects among the first entries of a list; none in anything else."""
+    return [entry for entry in value[:most] if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def _text(value: object) -> str | None:

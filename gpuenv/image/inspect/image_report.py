@@ -6,15 +6,17 @@ SARIF: Static Analysis Results Interchange Format Version 2.1.0, OASIS Standard.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, ClassVar
 
+from gpuenv import __version__
 from gpuenv.doctor.checks import all_checks
 from gpuenv.doctor.registry import DocumentedCheck
 from gpuenv.image.inspect.image_facts import ImageFacts
 from gpuenv.image.rule_registry import all_rules
+from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.finding import Finding, Severity
 from gpuenv.report.findings import fingerprint
 from gpuenv.report.report import Status
@@ -24,6 +26,7 @@ from gpuenv.report.text_line import Style, TextLine, counted
 
 SCHEMA = "gpuenv.image/1"
 _STYLES = {Status.FIT: Style.GOOD, Status.DEGRADED: Style.WARNING, Status.UNKNOWN: Style.WARNING}
+_CODES = {Status.UNFIT: ExitCode.UNFIT, Status.UNKNOWN: ExitCode.COULD_NOT_CHECK}
 _INDENT = 12
 _MAX_EVIDENCE = 300
 _DEFAULT_FILE = "Dockerfile"  # the location of a finding without a file: code review systems require one
@@ -36,7 +39,6 @@ class ImageFinding(Finding):
     Attributes:
         machine: the machine that has it; null if it does not depend on the machine.
         file: the file that contains it; null for an image.
-        line: its line, from 1.
         end_line: the last line of its instruction.
     """
 
@@ -51,6 +53,11 @@ def at_location(finding: Finding, **location: str | int | None) -> ImageFinding:
     """The finding at a location: the keyword arguments are ``machine``, ``file``, ``line`` and ``end_line``."""
     shared: dict[str, Any] = {name: getattr(finding, name) for name in Finding.__match_args__ if name != "allowed"}
     return ImageFinding(**{**shared, **location})
+
+
+def exit_code_of(status: Status) -> int:
+    """The contract's code for a verdict."""
+    return int(_CODES.get(status, ExitCode.OK))
 
 
 class ImageRequirementStatus(str, Enum):
@@ -69,7 +76,6 @@ class RequirementVerdict:
     Attributes:
         variable: the variable; CUDA_VERSION for an image without NVIDIA_REQUIRE_CUDA.
         gpu: the GPU; null if no GPU of the machine is known.
-        status: whether it is met.
         failed: for each alternative, the conditions that do not hold.
     """
 
@@ -85,13 +91,7 @@ class MachineVerdict:
 
     Attributes:
         machine: its name: the file of the snapshot, or ``this machine``.
-        status: the verdict.
-        driver: the driver's version.
-        driver_cuda: the driver's CUDA level.
-        gpus: its GPUs.
         platform: the platform of the image that it would run.
-        requirements: the verdicts on the image's own requirements.
-        findings: the findings on this machine.
         changes: the changes after which the image would run there.
         unknown: the open questions.
         uses_gpu: whether the image is known to use a GPU; if false, only its start is certain; null if the image is
@@ -124,22 +124,20 @@ class ImageReport:
         images: the facts of the image, one entry for each platform.
         machines: the verdict for each machine; empty without machines.
         findings: all findings, each with its machine or its location.
-        files: the files that were read.
         cuda: the CUDA of the image by platform, if known.
-        duration: seconds.
     """
 
     subject: str
     kind: str
     status: Status
     exit_code: int
-    runs_on: tuple[str, ...]
-    images: tuple[ImageFacts, ...]
-    machines: tuple[MachineVerdict, ...]
-    findings: tuple[ImageFinding, ...]
-    files: tuple[str, ...]
-    gpuenv_version: str
-    matrix_revision: str
+    runs_on: tuple[str, ...] = ()
+    images: tuple[ImageFacts, ...] = ()
+    machines: tuple[MachineVerdict, ...] = ()
+    findings: tuple[ImageFinding, ...] = ()
+    files: tuple[str, ...] = ()
+    gpuenv_version: str = __version__
+    matrix_revision: str = ""
     duration: float = 0.0
     cuda: Mapping[str, str] = field(default_factory=dict)
     schema: str = SCHEMA
@@ -222,7 +220,8 @@ def _rows(*rows: tuple[str, str]) -> Iterator[TextLine]:
 def _machine_lines(machine: MachineVerdict, *, verbose: bool) -> Iterator[TextLine]:
     yield TextLine(f"{machine.machine}: {_verdict(machine)}", _STYLES.get(machine.status, Style.BAD), 2)
     level = f", up to CUDA {machine.driver_cuda}" if machine.driver_cuda else ""
-    gpus = _with_counts(machine.gpus) or ["none known"]
+    counts = Counter(machine.gpus or ("none known",))
+    gpus = [f"{count} x {text}" if count > 1 else text for text, count in counts.items()]
     yield from _rows(("driver", f"{machine.driver or 'unknown'}{level}"), *(("GPU", text) for text in gpus))
     shown = [entry for entry in machine.requirements if verbose or entry.status is not ImageRequirementStatus.MET]
     for entry in dict.fromkeys(shown):  # once for several GPUs that are the same
@@ -235,10 +234,6 @@ def _machine_lines(machine: MachineVerdict, *, verbose: bool) -> Iterator[TextLi
         yield from (TextLine(f"    {text}", hang=6) for text in machine.changes)
     for text in machine.unknown if machine.status is not Status.UNFIT or verbose else ():
         yield TextLine(f"  not known: {text}", Style.WARNING, 4)
-
-
-def _with_counts(texts: Iterable[str]) -> list[str]:
-    return [f"{count} x {text}" if count > 1 else text for text, count in Counter(texts).items()]
 
 
 def _finding_lines(finding: ImageFinding) -> Iterator[TextLine]:

@@ -18,6 +18,7 @@ from gpuenv.image.inspect.image_facts import (
     ImageFacts,
     ImagePlatform,
     facts_from_configuration,
+    objects_in,
     platform_of,
 )
 
@@ -37,13 +38,7 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}")
 
 @dataclass(frozen=True, slots=True)
 class ImageStore:
-    """Access to the blobs of an image by their digests.
-
-    Attributes:
-        source: its name in reports: ``registry`` or ``folder``.
-        manifest: reads a manifest or an index.
-        configuration: reads a configuration.
-    """
+    """Access to the blobs of an image by their digests; the source is ``registry`` or ``folder``."""
 
     source: str
     manifest: Callable[[str], bytes]
@@ -53,12 +48,7 @@ class ImageStore:
 def read_image(data: bytes, digest: str | None, wanted: ImagePlatform, subject: str, store: ImageStore) -> ImageFacts:
     """The facts of the image for a platform; if it is missing, of another platform's (the verdict reports that).
 
-    Args:
-        data: the first manifest or index.
-        digest: its digest, if known.
-        wanted: the platform.
-        subject: the name of the image in messages.
-        store: the source of the other blobs.
+    ``data`` is the first manifest or index, with its digest if known; ``subject`` names the image in messages.
 
     Raises:
         ImageError: if it cannot be read.
@@ -93,8 +83,7 @@ def _parse_manifest(data: bytes, subject: str) -> dict[str, Any]:
 
 def index_entries(index: dict[str, Any]) -> list[dict[str, Any]]:
     """The images of an index, without attestations."""
-    entries = [entry for entry in index["manifests"][:_MAX_ENTRIES] if isinstance(entry, dict)]
-    return [entry for entry in entries if not _is_attestation(entry)]
+    return [entry for entry in objects_in(index["manifests"], _MAX_ENTRIES) if not _is_attestation(entry)]
 
 
 def _is_attestation(entry: dict[str, Any]) -> bool:
@@ -144,7 +133,7 @@ def _digest_of(descriptor: dict[str, Any], subject: str) -> str:
 
 def _size_of_layers(layers: object) -> int:
     """The sum of the valid sizes of layers."""
-    sizes = [entry.get("size") for entry in layers if isinstance(entry, dict)] if isinstance(layers, list) else []
+    sizes = [entry.get("size") for entry in objects_in(layers)]
     return sum(size for size in sizes if isinstance(size, int) and size is not True and 0 <= size < _MAX_SIZE)
 
 
@@ -152,7 +141,7 @@ def load_json(data: bytes, subject: str) -> Any:  # noqa: ANN401 - JSON
     """Parses untrusted JSON.
 
     Raises:
-        ImageError: if it is invalid, or nested too deeply.
+        ImageError: if it is invalid.
     """
     try:
         return json.loads(data.decode("utf-8"))

@@ -113,22 +113,19 @@ def _condition(text: str) -> Condition:
 
 def holds(requirement: Requirement, facts: HostFacts) -> bool:
     """Whether one of the alternatives holds; an empty requirement always holds."""
-    return not requirement or any(all(_holds(entry, facts) for entry in entries) for entries in requirement)
+    return not unmet(requirement, facts)
 
 
 def certain(requirement: Requirement, facts: HostFacts) -> bool:
     """Whether it holds for every value of the unknown facts."""
-    return not requirement or any(
-        all(getattr(facts, entry.key) is not None and _holds(entry, facts) for entry in entries)
-        for entries in requirement
-    )
+    known = (entries for entries in requirement if all(getattr(facts, entry.key) is not None for entry in entries))
+    return not requirement or any(all(_holds(entry, facts) for entry in entries) for entries in known)
 
 
 def unmet(requirement: Requirement, facts: HostFacts) -> tuple[tuple[Condition, ...], ...]:
     """The conditions that do not hold, for each alternative; empty if the requirement holds."""
-    if holds(requirement, facts):
-        return ()
-    return tuple(tuple(entry for entry in entries if not _holds(entry, facts)) for entries in requirement)
+    failed = tuple(tuple(entry for entry in entries if not _holds(entry, facts)) for entries in requirement)
+    return failed if all(failed) else ()
 
 
 def _holds(condition: Condition, facts: HostFacts) -> bool:

@@ -38,13 +38,7 @@ _NO_TLS = (
 
 @dataclass(slots=True)
 class Registry:
-    """A client for one image.
-
-    Attributes:
-        image: its reference.
-        credentials: the user's credentials for this registry.
-        timeout: the longest pause between two bytes, in seconds.
-    """
+    """A client for one image; the timeout is the longest pause between two bytes, in seconds."""
 
     image: ImageReference
     credentials: Credentials | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -53,11 +53,8 @@ class Contents:
     """The contents of an image, from its metadata; null if unknown.
 
     Attributes:
-        cuda: the CUDA version.
         cuda_source: the variable, the label or the source of the matrix's row that has it.
         flavour: the part of CUDA in the image.
-        line: the wheel line of CuPy.
-        cupy: its release.
         bundled: whether CuPy's own CUDA is installed from wheels.
         uncertain: whether CuPy may be missing, since a condition installs it.
         compat: whether the forward-compatibility libraries are there.
@@ -65,7 +62,6 @@ class Contents:
         tegra: the variable that marks an image for Tegra.
         for_gpus: whether the metadata mark an image for NVIDIA GPUs.
         software: GPU software with an unknown CUDA.
-        musl: whether its C library is musl.
     """
 
     cuda: CudaVersion | None = None
@@ -90,14 +86,10 @@ class Contents:
 
 @dataclass(frozen=True, slots=True)
 class HostGpu:
-    """A GPU.
+    """A GPU; the label is its name and compute capability.
 
-    Attributes:
-        label: its name and compute capability.
-        compute_capability: its compute capability.
-        facts: the facts that requirements name, once for each brand that it may have.
-        brand_source: the source of the brand.
-        listed: whether the driver lists it.
+    ``facts`` are those that requirements name, once for each brand that it may have; ``listed`` is whether the driver
+    lists it.
     """
 
     label: str
@@ -121,15 +113,8 @@ class HostGpu:
 class RuleContext:
     """The argument of a rule: an image and a machine.
 
-    Attributes:
-        image: the image's metadata.
-        contents: the image's contents.
-        snapshot: the machine.
-        needs: the machine's needs, as for the resolver.
-        gpus: all GPUs of the machine, including those hidden from this process.
-        driver: the driver's version.
-        level: the CUDA level of the driver itself, not of a compatibility package.
-        matrix: the compatibility matrix.
+    The GPUs are all of the machine's, including those hidden from this process; ``level`` is the CUDA level of the
+    driver itself, not of a compatibility package.
     """
 
     image: ImageFacts
@@ -165,14 +150,9 @@ def make_rule_context(image: ImageFacts, snapshot: Snapshot, matrix: Matrix) -> 
         level = cuda_of_branch(driver, matrix)
     ctx = RuleContext(image, contents_of(image, matrix), snapshot, needs, (), driver, level, matrix)
     gpus = tuple(_host_gpu(gpu, ctx.host) for gpu in snapshot.gpus) or tuple(
-        HostGpu(gpu.label, gpu.compute_capability, (_with_arch(ctx.host, gpu.compute_capability),))
-        for gpu in needs.gpus
+        HostGpu(gpu.label, gpu.compute_capability, _facts(ctx.host, gpu.compute_capability)) for gpu in needs.gpus
     )
     return replace(ctx, gpus=gpus)
-
-
-def _with_arch(host: HostFacts, capability: ComputeCapability | None) -> HostFacts:
-    return host if capability is None else replace(host, arch=str(capability))
 
 
 def _host_gpu(gpu: Gpu, host: HostFacts) -> HostGpu:
@@ -180,8 +160,12 @@ def _host_gpu(gpu: Gpu, host: HostFacts) -> HostGpu:
     brands, source = brands_of(gpu)
     name = gpu.name.value or gpu.pci.value or "the GPU"
     label = f"{name} ({capability})" if capability else name
-    facts = tuple(replace(_with_arch(host, capability), brand=brand) for brand in brands or (None,))
-    return HostGpu(label, capability, facts, source, gpu.name.source in ("nvml", "libcuda"))
+    return HostGpu(label, capability, _facts(host, capability, brands), source, gpu.name.source in ("nvml", "libcuda"))
+
+
+def _facts(host: HostFacts, capability: ComputeCapability | None, brands: Sequence[str] = ()) -> tuple[HostFacts, ...]:
+    arch = str(capability) if capability else None
+    return tuple(replace(host, arch=arch, brand=brand) for brand in brands or (None,))
 
 
 def brands_of(gpu: Gpu) -> tuple[tuple[str, ...], str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from gpuenv.doctor.evidence import evidence_of
@@ -97,7 +96,7 @@ def _check_wheel(ctx: RuleContext, wheel: WheelCandidate, cuda: CudaVersion | No
         inside_container(ctx.needs),
         python=parse_or_none(PythonVersion.parse, ctx.image.environment.get("PYTHON_VERSION")),
     )
-    own = next((row for row in ctx.matrix.cuda_minors if row.cuda == cuda), None)
+    own = _minor(ctx, cuda)
     if own is not None and own not in serving_minors(wheel, inside, ctx.matrix):
         cause = outside_cuda(ctx, own) or Cause.CUPY_TOO_OLD_FOR_GPU
         yield _outside_symptom(ctx, f"{name} with CUDA {cuda}", cause, ctx.matrix.cite(own.source))
@@ -133,6 +132,10 @@ def _cause_of_nvrtc(ctx: RuleContext, wheel: WheelCandidate) -> Cause:
     """Whether a GPU is too old or too new for every CUDA of the line, or only this CuPy does not know it."""
     supported = {known for row in minors_of(wheel, ctx.matrix) for known in row.capabilities}
     return outside(supported, _capabilities(ctx))
+
+
+def _minor(ctx: RuleContext, cuda: CudaVersion | None) -> CudaMinor | None:
+    return next((row for row in ctx.matrix.cuda_minors if row.cuda == cuda), None)
 
 
 def _capabilities(ctx: RuleContext) -> list[ComputeCapability]:
@@ -178,7 +181,7 @@ def _check_line(ctx: RuleContext, cuda: CudaVersion | None) -> ImageSymptoms:
 
 def _check_cuda(ctx: RuleContext, cuda: CudaVersion) -> ImageSymptoms:
     """The limits of a CUDA without CuPy: its code runs on later GPUs of the same major only."""
-    own = next((row for row in ctx.matrix.cuda_minors if row.cuda == cuda), None)
+    own = _minor(ctx, cuda)
     if own is None:
         oldest = min(ctx.matrix.cuda_minors, key=lambda row: row.cuda)
         if cuda < oldest.cuda and outside_cuda(ctx, oldest) is Cause.GPU_TOO_NEW_FOR_TOOLKIT:
@@ -277,29 +280,28 @@ def framework_outside(ctx: RuleContext) -> ImageSymptoms:
     What to do: install a release whose CUDA knows every GPU of the machine and that its driver runs.
     """
     for name, version in ctx.image.frameworks.items():
-        for symptom in _check_framework(ctx, name, CudaVersion.parse(version)):
-            if not (ctx.image.platform or _MEASURED).startswith(_MEASURED):
-                yield NotKnown(f"which CUDA the wheels of {name} for {ctx.image.platform} use")
-            else:
-                yield symptom
+        symptom = _check_framework(ctx, name, CudaVersion.parse(version))
+        if symptom and not (ctx.image.platform or _MEASURED).startswith(_MEASURED):
+            yield NotKnown(f"which CUDA the wheels of {name} for {ctx.image.platform} use")
+        elif symptom:
+            yield symptom
 
 
-def _check_framework(ctx: RuleContext, name: str, cuda: CudaVersion) -> Iterator[Symptom]:
+def _check_framework(ctx: RuleContext, name: str, cuda: CudaVersion) -> Symptom | None:
     evidence = (image_evidence(name, f"CUDA {cuda}"), *ctx.gpu_evidence)
     if ctx.level is not None and ctx.level.major < cuda.major and not _runs_forward(ctx, cuda.major):
-        yield Symptom(
+        return Symptom(
             f"{name} in the image is of CUDA {cuda}, and the driver runs up to CUDA {ctx.level}",
             (*evidence, Evidence("driver.cuda", str(ctx.level), "")),
             (Fix(f"Install a {name} built for CUDA {ctx.level.major}, or update the driver."),),
             cause=Cause.DRIVER_TOO_OLD_FOR_CUDA,
         )
-        return
-    minor = next((row for row in ctx.matrix.cuda_minors if row.cuda == cuda), None)
+    minor = _minor(ctx, cuda)
     cause = outside_cuda(ctx, minor) if minor is not None else None
     if minor is None or cause is None:
-        return
+        return None
     new = cause is Cause.GPU_TOO_NEW_FOR_TOOLKIT
-    yield Symptom(
+    return Symptom(
         f"{name} in the image is of CUDA {cuda}, which {'does not know' if new else 'no longer supports'} a GPU here",
         (*evidence, Evidence("known", f"CUDA {cuda}", ctx.matrix.cite(minor.source))),
         (Fix(f"Install a {name} whose wheels are of {'a newer' if new else 'an older'} CUDA."),),

@@ -5,40 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from gpuenv import __version__
 from gpuenv.doctor.checks import all_checks
 from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
 from gpuenv.doctor.registry import NotKnown, to_finding
 from gpuenv.image.inspect.image_facts import ImageFacts
-from gpuenv.image.inspect.image_report import ImageFinding, ImageReport, MachineVerdict, at_location
+from gpuenv.image.inspect.image_report import ImageFinding, ImageReport, MachineVerdict, at_location, exit_code_of
 from gpuenv.image.inspect.rule_context import RuleContext, contents_of, make_rule_context
 from gpuenv.image.inspect.rules_driver import requirement_verdicts
 from gpuenv.image.rule_registry import OTHER_IMAGE, all_rules
 from gpuenv.matrix.needs import driver_absent
 from gpuenv.matrix.resolve import resolve
 from gpuenv.matrix.tables import Matrix
-from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.finding import CheckStatus, Finding, Severity, ranked
 from gpuenv.model.gpus import is_contained
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.report.report import Status
 
-_CODES = {Status.UNFIT: ExitCode.UNFIT, Status.UNKNOWN: ExitCode.COULD_NOT_CHECK}
 _ORDER = (Status.UNFIT, Status.UNKNOWN, Status.DEGRADED, Status.FIT)
 
 
 def judge_machine(
     name: str, image: ImageFacts, snapshot: Snapshot, matrix: Matrix, clock: Callable[[], float]
 ) -> MachineVerdict:
-    """Whether an image runs on a machine.
-
-    Args:
-        name: the machine's name.
-        image: the image for its platform.
-        snapshot: the machine.
-        matrix: the compatibility matrix.
-        clock: the time in seconds.
-    """
+    """Whether an image, which is that for the machine's platform, runs on a machine."""
     ctx = make_rule_context(image, snapshot, matrix)
     findings, unknown = _machine_findings(ctx, clock)
     for rule in sorted(all_rules("IMG"), key=lambda rule: rule.code not in OTHER_IMAGE):
@@ -128,13 +117,8 @@ def image_report(
         subject=reference,
         kind="image",
         status=Status.FIT,
-        exit_code=int(ExitCode.OK),
-        runs_on=(),
+        exit_code=exit_code_of(Status.FIT),
         images=tuple(images.values()),
-        machines=(),
-        findings=(),
-        files=(),
-        gpuenv_version=__version__,
         matrix_revision=matrix.revision,
         cuda={platform: str(version) for platform, version in cuda.items() if version is not None},
     )
@@ -154,8 +138,3 @@ def with_verdicts(report: ImageReport, verdicts: tuple[MachineVerdict, ...]) -> 
         exit_code=exit_code_of(status),
         runs_on=tuple(entry.machine for entry in verdicts if entry.status in (Status.FIT, Status.DEGRADED)),
     )
-
-
-def exit_code_of(status: Status) -> int:
-    """The contract's code for a verdict."""
-    return int(_CODES.get(status, ExitCode.OK))
