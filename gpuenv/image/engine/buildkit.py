@@ -93,9 +93,9 @@ def build_with(
         folder.mkdir()
         for file, text in files.items():
             (folder / file).write_text(text, encoding="utf-8")
-        words = command(cli, build, str(folder), str(answer))
         group = ChildGroup()
         try:
+            words = [*command(cli, build, str(folder), str(answer))]
             done = run_child(words, {**cli.environment, **build.arguments}, deadline, group, progress.feed)
         finally:
             group.close()
