@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,10 +85,14 @@ def test_the_magic_leaves_the_kernel_as_it_was(tmp_path: Path) -> None:
     assert modules == "[]\n"
 
 
-def test_the_target_is_that_of_the_kernel_also_after_options(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_target_is_that_of_the_kernel_also_after_options(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", os.defpath)  # without the kernel's interpreter
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
     run_command("--no-color -q probe --format json --no-redact")
     executable = json.loads(capsys.readouterr().out)["target"]["executable"]
-    assert (executable["value"], executable["source"]) == (sys.executable, "--python")
+    assert executable["value"] == sys.executable
 
 
 def test_another_target_can_be_named(tmp_path: Path) -> None:
