@@ -10,7 +10,6 @@ from gpuenv.model.documents import ComparedFinding, Comparison, SnapshotDifferen
 from gpuenv.model.finding import Severity
 from gpuenv.model.snapshot import Snapshot, SourceState
 from gpuenv.model.strings import format_value
-from gpuenv.report.text import fix_lines
 from gpuenv.report.text_line import Style, TextLine, counted
 
 _READING = {"value", "source", "others", "reason"}
@@ -93,6 +92,8 @@ _ABSENT = "absent"
 
 def difference_lines(comparison: Comparison, *, verbose: bool = False) -> Iterator[TextLine]:
     """What explains the failure and its fix, the other findings, and the other differences, the likeliest first."""
+    from gpuenv.report.text import fix_lines  # noqa: PLC0415 - imports the doctor, which no list of facts needs
+
     known = f"{counted(comparison.compared, 'fact')} known for both machines"
     explanation, differences = comparison.explanation, comparison.differences
     if explanation:
