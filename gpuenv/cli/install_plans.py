@@ -68,7 +68,7 @@ def by_conda(scheme: Scheme, examined: ExaminedMachine, request: InstallerReques
 
     def prepare() -> PreparedCondaInstall:
         choice = chosen_conda_packages(examined.resolution)
-        refuse_pixi(scheme.prefix, choice)  # before there may be no conda
+        refuse_pixi(scheme.prefix, choice)  # also where no conda is found
         return prepare_conda(scheme, conda_run_for(scheme, request), choice)
 
     return partial(_planned, prepare, execute_conda, examined, external_libraries=False)
