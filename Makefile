@@ -91,7 +91,7 @@ test-docker: .cache/engines/$(ENGINE_SUITE)/usr/sbin/dockerd $(VENV)/installed-d
 	$(BIN)/python -m pytest -n 0 -q -m docker tests/image
 	GPUENV_TEST_ENGINES=$(CURDIR)/.cache/engines/$(ENGINE_SUITE) \
 		$(BIN)/python -m pytest -n 0 -q -m docker tests/image/docker/test_reproducible.py \
-		tests/image/docker/test_faults.py::test_the_failure_is_that_of_the_command
+		tests/image/docker/test_faults.py::test_the_message_names_the_cause_of_a_failed_command
 
 test-slurm: compiler $(VENV)/installed-dev ## Run the recipes and fleet collect on a Slurm of eight simulated nodes; needs root, slurm-wlm and munge.
 	$(BIN)/python -m pytest -n 0 -q -m slurm tests/recipes tests/fleet

@@ -230,7 +230,7 @@ def test_every_profile_names_its_source_and_its_expected_results() -> None:
         ("causes: []", "causes: [no-such-cause]", "expect: causes"),
         ("wheel: ", "wheels: ", "expect: wheels"),
         ("toolkit:", "about:", "a second time"),
-        ("class: 3d", "class: 3d, shown: nobody", "gpus[0]: shown"),
+        ("class: 3d", "class: 3d, shown: anywhere", "gpus[0]: shown"),
         ("class: 3d", "class: 3d, on_bus: no, shown: bus", "gpus[0]: shown"),
         ("toolkit: 13.0", "found_first: {libcuda.so.1: gone}", "found_first: libcuda.so.1"),
         ("toolkit: 13.0", "found_first: {libcuda: empty}", "found_first: libcuda is not a library's file name"),

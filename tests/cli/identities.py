@@ -28,7 +28,7 @@ USER_ENVIRONMENT = {"HOME": HOME, "USER": USER, "LOGNAME": USER, "LNAME": USER, 
 # Variable, value, and the part of the value that must be hidden.
 SECRETS = [
     ("CUDA_PATH", f"{HOME}/cuda-12.4", USER),
-    ("CUDA_HOME", "/home/nobody-else/cuda", "nobody-else"),
+    ("CUDA_HOME", "/home/other-user/cuda", "other-user"),
     ("CUPY_CACHE_DIR", f"/scratch/{USER}/cupy", USER),
     ("LD_LIBRARY_PATH", f"/opt/lib:{HOME}/lib:/home/third/lib", "third"),
     ("PYTHONPATH", f"{HOME}", USER),

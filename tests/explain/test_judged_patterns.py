@@ -334,5 +334,5 @@ def test_a_missing_library_of_another_program_asks_for_no_cupy() -> None:
     assert "cupy" not in (first(text).would_decide or "").lower()
 
 
-def test_an_amd_gpu_without_a_build_is_told_so() -> None:
+def test_the_fixes_of_a_rocm_mismatch_mention_unsupported_gpus() -> None:
     assert any("list your GPU as supported" in fix.text for fix in Cause.ROCM_MISMATCH.fix)

@@ -17,8 +17,7 @@ from gpuenv.image.engine.docker_contexts import docker_environment
 from gpuenv.image.engine.errors import EngineError
 from gpuenv.image.inspect.fetch import FetchOptions, fetch
 from gpuenv.image.inspect.image_facts import ImageError, ImagePlatform
-from tests.image.docker.program import PROGRAM, build, environment
-from tests.image.docker.tagged import of
+from tests.image.docker.program import PROGRAM, build_arguments, build_image, environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -157,7 +156,7 @@ def test_both_commands_report_a_missing_context(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("host", "expected"),
-    [("/run/docker.sock", "Write it as unix:///PATH"), ("ssh://nobody@127.0.0.1", "Forward its socket")],
+    [("/run/docker.sock", "Write it as unix:///PATH"), ("ssh://user@127.0.0.1", "Forward its socket")],
 )
 def test_an_unsupported_address_is_reported_with_the_fix(tmp_path: Path, host: str, expected: str) -> None:
     for _, remedy in errors_of_both({"DOCKER_HOST": host, "HOME": str(tmp_path)}):
@@ -165,7 +164,7 @@ def test_an_unsupported_address_is_reported_with_the_fix(tmp_path: Path, host: s
 
 
 def test_no_engine(tmp_path: Path) -> None:
-    done = build(f"unix://{tmp_path}/none.sock", *of("stand-in:fine"))
+    done = build_image(f"unix://{tmp_path}/none.sock", *build_arguments("stand-in:fine"))
     assert (done.returncode, done.stdout) == (4, "")
     assert "no engine runs there" in done.stderr
     assert "Start Docker or Podman" in done.stderr
@@ -196,7 +195,7 @@ def test_no_permission_on_the_socket(tmp_path: Path) -> None:
         listener.listen()
         path.chmod(0o600)
         os.chown(path, 65534, 65534)
-        command = ["setpriv", "--inh-caps=-all", "--bounding-set=-all", *PROGRAM, *of("stand-in:fine")]
+        command = ["setpriv", "--inh-caps=-all", "--bounding-set=-all", *PROGRAM, *build_arguments("stand-in:fine")]
         done = subprocess.run(
             command, env=environment(f"unix://{path}"), capture_output=True, text=True, check=False, timeout=60
         )

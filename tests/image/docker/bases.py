@@ -1,4 +1,4 @@
-"""Base images made here: a busybox for what needs no Python, and a Debian with CUDA where NVIDIA's images have it."""
+"""Creates base images: busybox with test scripts, and Debian with CUDA in the folders of NVIDIA's images."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 CUDA = "12.9"
 _CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
-# As nvidia/cuda:12.9.1 images have them, the condition shortened.
-NVIDIA = {
+# The variables of the nvidia/cuda:12.9.1 images, with a shortened NVIDIA_REQUIRE_CUDA.
+NVIDIA_VARIABLES = {
     "PATH": "/usr/local/nvidia/bin:/usr/local/cuda/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "NVARCH": "x86_64",
     "NVIDIA_REQUIRE_CUDA": "cuda>=12.9 brand=tesla,driver>=535,driver<536 brand=unknown,driver>=570,driver<571",
@@ -37,7 +37,7 @@ def _member(name: str, data: bytes = b"", mode: int = 0o755) -> tuple[tarfile.Ta
 
 
 def busybox_layer(files: Mapping[str, str]) -> bytes:
-    """A root with busybox, and some scripts of the test's own."""
+    """A tar archive of a root file system with busybox and the given files."""
     program = shutil.which("busybox", path="/usr/bin:/bin") or "/bin/busybox"
     applets = subprocess.run([program, "--list"], capture_output=True, text=True, check=True).stdout.split()
     buffer = io.BytesIO()
@@ -59,30 +59,30 @@ def busybox_layer(files: Mapping[str, str]) -> bytes:
     return buffer.getvalue()
 
 
-def archive(tag: str, layer: bytes, variables: Mapping[str, str]) -> bytes:
-    """What ``docker load`` takes, the same for the same layer."""
+def image_archive(tag: str, layer: bytes, variables: Mapping[str, str]) -> bytes:
+    """An archive for ``docker load``; the same layer gives the same bytes."""
     digest = hashlib.sha256(layer).hexdigest()
-    made = {"created": "2024-01-01T00:00:00Z", "created_by": "stand-in"}
+    entry = {"created": "2024-01-01T00:00:00Z", "created_by": "stand-in"}
     config = {
         "architecture": "amd64",
         "os": "linux",
         "created": "2024-01-01T00:00:00Z",
         "config": {"Env": [f"{name}={value}" for name, value in variables.items()], "Cmd": ["/bin/sh"]},
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
-        "history": [made],
+        "history": [entry],
     }
     text = json.dumps(config, sort_keys=True).encode()
     name = f"{hashlib.sha256(text).hexdigest()}.json"
     manifest = json.dumps([{"Config": name, "RepoTags": [tag], "Layers": ["layer.tar"]}]).encode()
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as tar:
-        for entry, data in ((name, text), ("layer.tar", layer), ("manifest.json", manifest)):
-            tar.addfile(*_member(entry, data, 0o644))
+        for member, data in ((name, text), ("layer.tar", layer), ("manifest.json", manifest)):
+            tar.addfile(*_member(member, data, 0o644))
     return buffer.getvalue()
 
 
-def debian(folder: Path) -> Path:
-    """A Debian with its Python, venv and this machine's certificates, as a tar file of its root."""
+def make_debian(folder: Path) -> Path:
+    """Creates a tar file of a Debian root with Python, venv and the certificates of this machine."""
     file = folder / "debian.tar"
     command = ["mmdebstrap", "--variant=minbase", "--include=python3,python3-venv,ca-certificates"]
     if _CERTIFICATES.exists():
@@ -91,19 +91,19 @@ def debian(folder: Path) -> Path:
     return file
 
 
-# What CuPy needs; and what NVIDIA's runtime images hold besides: its Dockerfiles (as of 2025-12-15) install
-# cuda-libraries, libnpp, cuda-nvtx and libnccl.
-CUPYS = ("cuda-toolkit[cublas,cudart,cufft,curand,cusolver,cusparse,nvrtc,nvjitlink]",)
-NVIDIAS = (f"{CUPYS[0][:-1]},cufile,npp,nvjpeg,nvtx]", "nvidia-nccl-cu12")
+# The CUDA libraries that CuPy needs, and those of NVIDIA's runtime images, whose Dockerfiles (as of 2025-12-15)
+# install cuda-libraries, libnpp, cuda-nvtx and libnccl.
+CUPY_REQUIREMENTS = ("cuda-toolkit[cublas,cudart,cufft,curand,cusolver,cusparse,nvrtc,nvjitlink]",)
+NVIDIA_REQUIREMENTS = (f"{CUPY_REQUIREMENTS[0][:-1]},cufile,npp,nvjpeg,nvtx]", "nvidia-nccl-cu12")
 
 
-def certificates() -> dict[str, str]:
-    """What a pip needs to trust this machine's certificates, where there are any."""
+def certificate_variables() -> dict[str, str]:
+    """The variables with which pip trusts the certificates of this machine; empty if it has none."""
     return {"PIP_CERT": str(_CERTIFICATES)} if _CERTIFICATES.exists() else {}
 
 
-def cuda_tree(folder: Path, wanted: Sequence[str], *, headers: bool) -> Path:
-    """CUDA's libraries, or its headers, at the place where NVIDIA's packages put them; as a tar file."""
+def make_cuda_tar(folder: Path, requirements: Sequence[str], *, headers: bool) -> Path:
+    """Creates a tar file of CUDA's libraries, or of its headers, in the folders of NVIDIA's packages."""
     wheels = folder / "wheels"
     if not wheels.exists():
         constraint = folder / "constraint.txt"
@@ -116,18 +116,18 @@ def cuda_tree(folder: Path, wanted: Sequence[str], *, headers: bool) -> Path:
             "--quiet",
             "--target",
             str(wheels),
-            *wanted,
+            *requirements,
             "-c",
             str(constraint),
         ]
         subprocess.run(command, check=True, timeout=900)
-    left_out = (".alt.", "cusolverMg") if wanted == CUPYS else (".alt.",)
-    place = f"usr/local/cuda-{CUDA}/targets/x86_64-linux"
+    excluded = (".alt.", "cusolverMg") if requirements == CUPY_REQUIREMENTS else (".alt.",)
+    prefix = f"usr/local/cuda-{CUDA}/targets/x86_64-linux"
     file = folder / ("cuda-headers.tar" if headers else "cuda-libraries.tar")
     with tarfile.open(file, "w") as tar:
         for path in sorted((wheels / "nvidia").glob("*/include/*" if headers else "*/lib/*.so*")):
-            if not any(part in path.name for part in left_out):
-                tar.add(path, f"{place}/{'include' if headers else 'lib'}/{path.name}")
+            if not any(part in path.name for part in excluded):
+                tar.add(path, f"{prefix}/{'include' if headers else 'lib'}/{path.name}")
         if not headers:
             for name, target in _links().items():
                 info = tarfile.TarInfo(name)
@@ -146,45 +146,49 @@ def _links() -> dict[str, str]:
     }
 
 
-def lacking() -> str:
-    """Why no Debian can be made here; empty where it can."""
-    return "" if shutil.which("mmdebstrap") else "no mmdebstrap here: apt-get install mmdebstrap"
+def debian_skip_reason() -> str:
+    """Why this machine cannot create a Debian base; empty if it can."""
+    return "" if shutil.which("mmdebstrap") else "mmdebstrap is missing: apt-get install mmdebstrap"
 
 
-def load_root(client: Any, file: Path, tag: str, variables: Mapping[str, str]) -> None:  # noqa: ANN401 - no types
-    """A tar file of a root as an image."""
+def import_root(client: Any, file: Path, tag: str, variables: Mapping[str, str]) -> None:  # noqa: ANN401 - no types
+    """Imports a tar file of a root file system as an image."""
     name, _, version = tag.partition(":")
     changes = [
         f"ENV {key}={value}"
         for key, value in {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", **variables}.items()
     ]
-    told = client.api.import_image_from_file(str(file), repository=name, changes=changes)
+    response = client.api.import_image_from_file(str(file), repository=name, changes=changes)
     client.api.tag(
-        json.loads(told.splitlines()[0])["status"], name, version
-    )  # Podman 4.3 takes no tag while it imports
+        json.loads(response.splitlines()[0])["status"], name, version
+    )  # Podman 4.3 does not tag an image on import
 
 
-def add_tree(client: Any, below: str, tree: Path, tag: str, variables: Mapping[str, str]) -> None:  # noqa: ANN401
-    """Another image with a tar file unpacked over it, its libraries known to the loader."""
-    lines = [f"FROM {below}", f"ADD {tree.name} /", "RUN /sbin/ldconfig"]
+def build_with_tar(client: Any, base: str, tar_file: Path, tag: str, variables: Mapping[str, str]) -> None:  # noqa: ANN401
+    """Builds an image that unpacks a tar file over another image and runs ldconfig."""
+    lines = [f"FROM {base}", f"ADD {tar_file.name} /", "RUN /sbin/ldconfig"]
     lines += [f"ENV {name}={json.dumps(value)}" for name, value in variables.items()]
-    (tree.parent / "Dockerfile").write_text("\n".join(lines) + "\n")
-    (tree.parent / ".dockerignore").write_text(f"*\n!{tree.name}\n!Dockerfile\n")
-    client.images.build(path=str(tree.parent), tag=tag, rm=True)
+    (tar_file.parent / "Dockerfile").write_text("\n".join(lines) + "\n")
+    (tar_file.parent / ".dockerignore").write_text(f"*\n!{tar_file.name}\n!Dockerfile\n")
+    client.images.build(path=str(tar_file.parent), tag=tag, rm=True)
 
 
-def all_bases(client: Any, folder: Path, wanted: Sequence[str] = CUPYS) -> dict[str, str]:  # noqa: ANN401
-    """The base of each kind, made in an engine unless it has them; ``wanted`` is the CUDA of NVIDIA's."""
+def make_bases(client: Any, folder: Path, requirements: Sequence[str] = CUPY_REQUIREMENTS) -> dict[str, str]:  # noqa: ANN401
+    """The base of each kind, built in the engine if it lacks one.
+
+    Args:
+        requirements: the CUDA packages of the runtime and devel bases.
+    """
     names = {"wheels": "stand-in/python:3.11"} | {kind: f"stand-in/cuda:12.9.1-{kind}" for kind in ("runtime", "devel")}
     if set(names.values()) <= {tag for image in client.images.list() for tag in image.tags}:
         return names
-    plain = certificates()
-    load_root(client, debian(folder), names["wheels"], plain)
-    below = names["wheels"]
+    variables = certificate_variables()
+    import_root(client, make_debian(folder), names["wheels"], variables)
+    base = names["wheels"]
     for kind, headers in (("runtime", False), ("devel", True)):
-        tree = cuda_tree(folder, wanted, headers=headers)
-        add_tree(client, below, tree, names[kind], {**plain, **NVIDIA})
-        tree.unlink()
-        below = names[kind]
+        tar_file = make_cuda_tar(folder, requirements, headers=headers)
+        build_with_tar(client, base, tar_file, names[kind], {**variables, **NVIDIA_VARIABLES})
+        tar_file.unlink()
+        base = names[kind]
     shutil.rmtree(folder / "wheels")
     return names

@@ -1,9 +1,9 @@
-"""What each kind of image adds and how long it takes, beside a plain ``pip install`` of the same on the same base.
+"""Compares size and build time of each kind of image with a plain ``pip install`` on the same base.
 
-``python -m tests.image.docker.bench [KIND ...]``: ``added`` is over the row's own base, ``over system`` over a Debian
-with its Python, which every base here is made of: the sum that is pulled where neither base nor image is there yet.
-Cold is without the builder's cache, warm is the same once more. The bases are made here, from NVIDIA's wheels: those of
-runtime and devel hold the libraries of NVIDIA's runtime images, but neither nvcc nor the static libraries of devel.
+``python -m tests.image.docker.bench [KIND ...]``: ``added`` is the size without the row's base, ``over system`` the
+size without Debian and its Python, which every base contains: what a machine pulls that has neither base nor image.
+A cold build has no cache, a warm one repeats it. The bases come from NVIDIA's wheels: those of runtime and devel hold
+the libraries of NVIDIA's runtime images, but neither nvcc nor the static libraries of devel.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING, Any
 
 from gpuenv.image.build.plan import ImageKind
 from tests.image.docker import bases
-from tests.image.docker.conftest import Given, client_of
-from tests.image.docker.dockerd import Dockerd, answers, missing
-from tests.image.docker.program import outcome
+from tests.image.docker.conftest import ExistingEngine, docker_client
+from tests.image.docker.dockerd import Dockerd, answers, engine_skip_reason
+from tests.image.docker.program import build_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _MIB = 1 << 20
-_PLAIN = """FROM {base}
+_PLAIN_DOCKERFILE = """FROM {base}
 RUN python3 -m venv /opt/plain \\
     && /opt/plain/bin/pip install --progress-bar off '{line}[ctk]=={cupy}' 'cuda-toolkit=={cuda}.*'
 """
-_BY_HAND = """FROM {base} AS build
+_TWO_STAGE_DOCKERFILE = """FROM {base} AS build
 RUN python3 -m venv /opt/plain \\
     && /opt/plain/bin/pip install --no-cache-dir --no-compile --progress-bar off \\
     '{line}[ctk]=={cupy}' 'cuda-toolkit=={cuda}.*'
@@ -41,28 +41,31 @@ ENV PATH=/opt/plain/bin:$PATH
 _ROW = "{:24} {:>6} {:>6} {:>6} {:>11} {:>6} {:>6}"
 
 
-def engine(stack: ExitStack) -> Given | Dockerd:
+def start_engine(stack: ExitStack) -> ExistingEngine | Dockerd:
     host = os.environ.get("DOCKER_HOST", "")
     if host.startswith("unix://") and answers(host.removeprefix("unix://")):
-        return Given(host)
-    reason = missing()
+        return ExistingEngine(host)
+    reason = engine_skip_reason()
     if reason:
         raise SystemExit(reason)
     return stack.enter_context(Dockerd())
 
 
-def build(host: str, kind: str, base: str, *words: str) -> tuple[Any, float]:
-    asked = ("--kind", kind, "--cuda", bases.CUDA, "--python", "3.11", "--base", base, "--builder", "classic")
+def build(host: str, kind: str, base: str, *arguments: str) -> tuple[Any, float]:
+    """The result of gpuenv build-image and its seconds."""
+    options = ("--kind", kind, "--cuda", bases.CUDA, "--python", "3.11", "--base", base, "--builder", "classic")
     started = time.monotonic()
-    code, told, said = outcome(host, *asked, "--compute-capability", "9.0", "--tag", f"bench/{kind}:1", *words)
+    code, report, stderr = build_report(
+        host, *options, "--compute-capability", "9.0", "--tag", f"bench/{kind}:1", *arguments
+    )
     if code != 0:
-        raise SystemExit(said)
-    return told["images"][0], time.monotonic() - started
+        raise SystemExit(stderr)
+    return report["images"][0], time.monotonic() - started
 
 
-def plain(client: Any, template: str, base: str, made: Any) -> tuple[int, float]:  # noqa: ANN401 - the SDK has no types
-    """Bytes and seconds of what anybody would write."""
-    labels = made["labels"]
+def build_plain(client: Any, template: str, base: str, result: Any) -> tuple[int, float]:  # noqa: ANN401
+    """Bytes and seconds of an image from a Dockerfile that uses pip alone."""
+    labels = result["labels"]
     with tempfile.TemporaryDirectory() as folder:
         text = template.format(base=base, line=labels["io.gpuenv.line"], cupy=labels["io.gpuenv.cupy"], cuda=bases.CUDA)
         Path(folder, "Dockerfile").write_text(text)
@@ -76,18 +79,21 @@ def rows(host: str, client: Any, names: dict[str, str], kinds: Sequence[str]) ->
     yield _ROW.format("MiB; seconds", "base", "added", "whole", "over system", "cold", "warm")
     for kind in kinds:
         base = client.images.get(names[kind]).attrs["Size"]
-        made, cold = build(host, kind, names[kind], "--no-cache")
+        result, cold = build(host, kind, names[kind], "--no-cache")
         _, warm = build(host, kind, names[kind])
-        yield _row(f"gpuenv {kind}", (base, made["sizes"]["whole"], system), (cold, warm))
-        clean(client, f"bench/{kind}:1")
-        for name, template in (("plain pip install [ctk]", _PLAIN), ("two stages, by hand", _BY_HAND)):
-            size, seconds = plain(client, template, names[kind], made)
+        yield _row(f"gpuenv {kind}", (base, result["sizes"]["whole"], system), (cold, warm))
+        remove_image(client, f"bench/{kind}:1")
+        for name, template in (
+            ("plain pip install [ctk]", _PLAIN_DOCKERFILE),
+            ("two stages, by hand", _TWO_STAGE_DOCKERFILE),
+        ):
+            size, seconds = build_plain(client, template, names[kind], result)
             yield _row(name, (base, size, system), (seconds, None))
-            clean(client, "bench/plain:1")
+            remove_image(client, "bench/plain:1")
 
 
-def clean(client: Any, tag: str) -> None:  # noqa: ANN401
-    """Gives the room back: an image with CUDA in it is gigabytes, and the builder keeps as many."""
+def remove_image(client: Any, tag: str) -> None:  # noqa: ANN401
+    """Frees the disk: an image with CUDA takes gigabytes, and the builder's cache as many."""
     client.images.remove(tag, force=True)
     client.images.prune()
 
@@ -102,12 +108,12 @@ def _row(name: str, sizes: tuple[int, int, int], seconds: tuple[float, float | N
 def main() -> None:
     kinds = sys.argv[1:] or [kind.value for kind in ImageKind]
     with ExitStack() as stack:
-        started = engine(stack)
-        client = client_of(started)
+        engine = start_engine(stack)
+        client = docker_client(engine)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        names = bases.all_bases(client, folder, bases.NVIDIAS)
-        for row in rows(started.host, client, names, kinds):
-            print(row, flush=True)  # noqa: T201 - what it is for
+        names = bases.make_bases(client, folder, bases.NVIDIA_REQUIREMENTS)
+        for row in rows(engine.host, client, names, kinds):
+            print(row, flush=True)  # noqa: T201 - the output of the benchmark
 
 
 if __name__ == "__main__":

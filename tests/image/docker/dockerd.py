@@ -1,4 +1,4 @@
-"""A throwaway engine of the tests' own, in its own network, mount and process namespaces. Needs root."""
+"""Starts a temporary Docker engine in its own network, mount and process namespaces. Needs root."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
-NEEDED = ("dockerd", "containerd", "slirp4netns", "unshare", "setpriv", "ip", "busybox")
-_START = 60.0
+REQUIRED_PROGRAMS = ("dockerd", "containerd", "slirp4netns", "unshare", "setpriv", "ip", "busybox")
+_START_SECONDS = 60.0
 
 
-def missing() -> str | None:
-    """Why no engine can be started here; None where it can."""
+def engine_skip_reason() -> str | None:
+    """Why this machine cannot start an engine; None if it can."""
     if os.geteuid() != 0:
-        return "an engine of the tests' own needs root"
-    lacking = [name for name in NEEDED if shutil.which(name, path=SYSTEM_PATH) is None]
-    if lacking:
-        return f"no {', '.join(lacking)} here: apt-get install docker.io busybox-static slirp4netns iproute2"
+        return "starting an engine needs root"
+    absent = [name for name in REQUIRED_PROGRAMS if shutil.which(name, path=SYSTEM_PATH) is None]
+    if absent:
+        return f"missing {', '.join(absent)}: apt-get install docker.io busybox-static slirp4netns iproute2"
     return None
 
 
@@ -49,19 +49,19 @@ def answers(path: str | Path, page: str = "/_ping") -> bool:
 
 
 class Dockerd:
-    """dockerd with its own folder; ``with`` starts it and removes every trace of it.
+    """dockerd with its own folder; ``with`` starts it, and removes it with all its files.
 
     Args:
-        config: daemon.json.
-        first: folders that programs are looked for in before the system's: another version of the engine.
-        setup: shell commands, run inside the namespaces before it starts.
+        config: content of daemon.json.
+        path_prefix: folders that come first in PATH: another version of the engine.
+        setup: shell commands that run inside the namespaces before the engine starts.
         network: whether containers reach the network.
     """
 
     def __init__(
-        self, config: dict[str, object] | None = None, first: str = "", setup: str = "", *, network: bool = True
+        self, config: dict[str, object] | None = None, path_prefix: str = "", setup: str = "", *, network: bool = True
     ) -> None:
-        # A socket's path may have 107 bytes, and pytest's folders are longer.
+        # The path of a socket has at most 107 bytes; pytest's folders are longer.
         self.folder = Path(tempfile.mkdtemp(prefix="pd."))
         (self.folder / "root").mkdir()
         (self.folder / "daemon.json").write_text(json.dumps(config or {}), encoding="utf-8")
@@ -69,7 +69,7 @@ class Dockerd:
         self.host = f"unix://{self.socket}"
         self.setup = setup
         self.network = network
-        self.path = ":".join(filter(None, (first, SYSTEM_PATH)))
+        self.path = ":".join(filter(None, (path_prefix, SYSTEM_PATH)))
         self._processes: list[subprocess.Popen[bytes]] = []
         self._log: IO[bytes] | None = None
         self._group = f"/pd-{os.getpid()}-{self.folder.name}"
@@ -78,23 +78,23 @@ class Dockerd:
         if self._log is not None:
             self._log.close()
         self._log = (self.folder / "dockerd.log").open("ab")
-        spaces = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
-        inner = f'ip link set lo up; {self.setup} exec "$@"'
+        namespaces = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+        script = f'ip link set lo up; {self.setup} exec "$@"'
         daemon = (
             *("dockerd", "--config-file", self.folder / "daemon.json", "--data-root", self.folder / "root"),
             *("--exec-root", self.folder / "exec", "--pidfile", self.folder / "docker.pid"),
             *("--host", self.host, "--cgroup-parent", self._group),
         )
-        self._spawn("unshare", *spaces, "sh", "-c", inner, "sh", *map(str, daemon))
-        end = time.monotonic() + _START
+        self._spawn("unshare", *namespaces, "sh", "-c", script, "sh", *map(str, daemon))
+        end = time.monotonic() + _START_SECONDS
         while not answers(self.socket):
             if self._processes[0].poll() is not None or time.monotonic() > end:
                 self.kill()
                 raise RuntimeError((self.folder / "dockerd.log").read_text(errors="replace")[-2000:])
             time.sleep(0.05)
         if self.network:
-            words = ("--configure", "--mtu=1400", "--disable-host-loopback", str(self.pid), "tap0")
-            self._spawn("slirp4netns", *words)
+            options = ("--configure", "--mtu=1400", "--disable-host-loopback", str(self.pid), "tap0")
+            self._spawn("slirp4netns", *options)
             time.sleep(0.5)
         return self
 
@@ -111,24 +111,24 @@ class Dockerd:
 
     @property
     def pid(self) -> int:
-        """The daemon's, as the host sees it."""
+        """The daemon's process ID on the host."""
         parent = self._processes[0].pid
         return int(Path(f"/proc/{parent}/task/{parent}/children").read_text().split()[0])
 
-    def beside(self, *command: str) -> tuple[str, ...]:
-        """A command that has the engine's network, its loopback too."""
+    def in_network(self, *command: str) -> tuple[str, ...]:
+        """The command line that runs a command in the network of the engine, with its loopback."""
         return ("nsenter", "--target", str(self.pid), "--net", "--", *command)
 
-    def serve(self, registry: Path) -> None:
-        """Starts a registry on the engine's loopback; it ends with the engine."""
-        self._spawn(*self.beside("docker-registry", "serve", str(registry)))
+    def start_registry(self, config: Path) -> None:
+        """Starts a registry on the engine's loopback; it stops with the engine."""
+        self._spawn(*self.in_network("docker-registry", "serve", str(config)))
 
     def cut_network(self) -> None:
-        """Takes the network away from everything inside."""
+        """Disconnects the engine and its containers from the network."""
         self._end(self._processes.pop())
 
     def kill(self) -> None:
-        """The daemon, its containers and their shims, at once."""
+        """Kills the daemon, its containers and their shims."""
         for process in reversed(self._processes):
             self._end(process)
         self._processes.clear()
@@ -152,8 +152,8 @@ class Dockerd:
         self.stop()
         if self._log is not None:
             self._log.close()
-        for place in sorted(Path("/sys/fs/cgroup").glob(f"**{self._group}"), reverse=True):
-            for folder in [*sorted((sub for sub in place.rglob("*") if sub.is_dir()), reverse=True), place]:
+        for cgroup in sorted(Path("/sys/fs/cgroup").glob(f"**{self._group}"), reverse=True):
+            for folder in [*sorted((sub for sub in cgroup.rglob("*") if sub.is_dir()), reverse=True), cgroup]:
                 with contextlib.suppress(OSError):
                     folder.rmdir()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -165,14 +165,14 @@ class Dockerd:
         self.close()
 
 
-# Folders of other engines, as they are unpacked from Debian's packages; NAME=FOLDER with a colon between several.
-_NEWER = "GPUENV_TEST_ENGINES"
+# Folders of other engines, unpacked from Debian's packages, with a colon between several.
+_FOLDERS_VARIABLE = "GPUENV_TEST_ENGINES"
 
 
 def engines() -> list[tuple[str, str, dict[str, object]]]:
-    """The system's own engine, and those unpacked elsewhere, each with both of its stores."""
+    """Name, folder and daemon.json of the system's engine, and of the unpacked engines with both image stores."""
     found: list[tuple[str, str, dict[str, object]]] = [("the system's", "", {})]
-    for folder in filter(None, os.environ.get(_NEWER, "").split(":")):
+    for folder in filter(None, os.environ.get(_FOLDERS_VARIABLE, "").split(":")):
         found.append((Path(folder).name, folder, {}))
         found.append(
             (f"{Path(folder).name}, containerd's store", folder, {"features": {"containerd-snapshotter": True}})
@@ -180,8 +180,8 @@ def engines() -> list[tuple[str, str, dict[str, object]]]:
     return found
 
 
-def command_line(engine: Dockerd, folder: str, tmp_path: Path) -> dict[str, str]:
-    """Where the command line is, and its plug-in where it has one."""
+def cli_environment(engine: Dockerd, folder: str, tmp_path: Path) -> dict[str, str]:
+    """The variables for the command line of an engine, and for its buildx plug-in if it has one."""
     plugin = Path(folder, "usr/libexec/docker/cli-plugins/docker-buildx") if folder else None
     if plugin is not None and plugin.exists():
         (tmp_path / "cli-plugins").mkdir(exist_ok=True)

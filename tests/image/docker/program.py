@@ -1,4 +1,4 @@
-"""The program as its users run it, against an engine of the tests' own."""
+"""Runs ``gpuenv build-image`` as a process, with a given engine."""
 
 from __future__ import annotations
 
@@ -8,37 +8,43 @@ import subprocess
 import sys
 from typing import Any
 
-from gpuenv.cli.main import run  # noqa: F401 - a fault in its imports is told before an engine is started
+from gpuenv.cli.main import run  # noqa: F401 - a broken import fails here, before an engine starts
 
 PROGRAM = (sys.executable, "-m", "gpuenv", "build-image")
-LIMIT = 1500.0
-# What the package index may need here; no setting of an index, and no proxy.
-_KEPT = ("SSL_CERT_FILE", "SSL_CERT_DIR", "UV_CACHE_DIR", "PIP_CERT", "HOME", "TMPDIR")
-SMALL = ("--builder", "classic", "--cuda", "12.9", "--python", "3.11", "--compute-capability", "9.0")
+TIME_LIMIT = 1500.0
+# Variables that a package index may need; neither index settings nor proxies.
+_INHERITED = ("SSL_CERT_FILE", "SSL_CERT_DIR", "UV_CACHE_DIR", "PIP_CERT", "HOME", "TMPDIR")
+CUDA_OPTIONS = ("--cuda", "12.9", "--python", "3.11", "--compute-capability", "9.0")
+BUILD_OPTIONS = ("--builder", "classic", *CUDA_OPTIONS)
+TAG = "build/test:1"
 
 
-def environment(host: str, **more: str) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    return {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", **kept, "DOCKER_HOST": host, **more}
+def build_arguments(base: str) -> tuple[str, ...]:
+    return (*BUILD_OPTIONS, "--base", base, "--tag", TAG)
 
 
-def build(host: str, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """One call; whatever happens, no traceback reaches the user."""
-    done = subprocess.run(
+def environment(host: str, **variables: str) -> dict[str, str]:
+    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    return {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", **inherited, "DOCKER_HOST": host, **variables}
+
+
+def build_image(host: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Runs build-image; a traceback on standard error fails the test."""
+    result = subprocess.run(
         [*PROGRAM, *arguments],
-        env=environment(host, **more),
+        env=environment(host, **variables),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
-        timeout=LIMIT,
+        timeout=TIME_LIMIT,
     )
-    assert "Traceback (most recent call last):\n  File" not in done.stderr, done.stderr
-    return done
+    assert "Traceback (most recent call last):\n  File" not in result.stderr, result.stderr
+    return result
 
 
-def outcome(host: str, *arguments: str, **more: str) -> tuple[int, Any, str]:
-    """Exit code, the object on standard output, and what was said beside."""
-    done = build(host, *arguments, "--format", "json", **more)
-    assert done.stdout, done.stderr
-    return done.returncode, json.loads(done.stdout), done.stderr
+def build_report(host: str, *arguments: str, **variables: str) -> tuple[int, Any, str]:
+    """Exit code, JSON report and standard error of build-image."""
+    result = build_image(host, *arguments, "--format", "json", **variables)
+    assert result.stdout, result.stderr
+    return result.returncode, json.loads(result.stdout), result.stderr

@@ -1,4 +1,4 @@
-"""Push to a registry on loopback, and what the registry has then; the same from a base with its digest."""
+"""Pushes images to a registry on loopback, and builds on a base from it by its digest."""
 
 from __future__ import annotations
 
@@ -10,63 +10,67 @@ import pytest
 from gpuenv.image.engine.build_output import Progress
 from gpuenv.image.engine.container_engine import connect
 from gpuenv.image.engine.errors import EngineError
-from tests.image.docker.conftest import REGISTRY, client_of, load_stand_ins
-from tests.image.docker.dockerd import Dockerd, missing
-from tests.image.docker.program import SMALL, environment, outcome
+from tests.image.docker.conftest import REGISTRY, docker_client, load_stand_in_images
+from tests.image.docker.dockerd import Dockerd, engine_skip_reason
+from tests.image.docker.program import BUILD_OPTIONS, build_report, environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-PLACE = f"{REGISTRY}/own/image"
+REPOSITORY = f"{REGISTRY}/test/image"
 
 
 @pytest.fixture
-def beside_registry(registry: Path) -> Iterator[Dockerd]:
-    """An engine that has the registry on its own loopback."""
-    reason = missing()
+def engine_with_registry(registry_config: Path) -> Iterator[Dockerd]:
+    """An engine with a registry on its loopback."""
+    reason = engine_skip_reason()
     if reason:
         pytest.skip(reason)
-    with Dockerd(setup=f"docker-registry serve {registry} >/dev/null 2>&1 &", network=False) as engine:
-        load_stand_ins(engine)
+    with Dockerd(setup=f"docker-registry serve {registry_config} >/dev/null 2>&1 &", network=False) as engine:
+        load_stand_in_images(engine)
         yield engine
 
 
-def pushed(engine: Dockerd) -> tuple[str | None, Any]:
-    shop = connect(environment(engine.host), 30)
-    shop.tag("stand-in:fine", f"{PLACE}:1")
-    digest = shop.push(f"{PLACE}:1", Progress(lambda _: None))
-    return digest, shop
+def push_image(engine: Dockerd) -> tuple[str | None, Any]:
+    connection = connect(environment(engine.host), 30)
+    connection.tag("stand-in:fine", f"{REPOSITORY}:1")
+    digest = connection.push(f"{REPOSITORY}:1", Progress(lambda _: None))
+    return digest, connection
 
 
-def test_the_digest_is_the_registrys(beside_registry: Dockerd) -> None:
-    digest, shop = pushed(beside_registry)
-    client = client_of(beside_registry)
-    assert digest == client.images.get_registry_data(f"{PLACE}:1").id
-    assert shop.digest_of(f"{PLACE}:1") == digest
+def test_a_push_returns_the_digest_of_the_registry(engine_with_registry: Dockerd) -> None:
+    digest, connection = push_image(engine_with_registry)
+    client = docker_client(engine_with_registry)
+    assert digest == client.images.get_registry_data(f"{REPOSITORY}:1").id
+    assert connection.digest_of(f"{REPOSITORY}:1") == digest
     client.close()
-    shop.close()
+    connection.close()
 
 
-def test_a_base_is_pinned_to_the_digest_that_the_engine_has(beside_registry: Dockerd) -> None:
-    digest, shop = pushed(beside_registry)
-    shop.close()
-    code, told, said = outcome(beside_registry.host, *SMALL, "--base", f"{PLACE}:1", "--dry-run")
-    assert code == 0, said
-    plan = told["images"][0]
-    assert f"FROM {PLACE}:1@{digest}\n" in plan["dockerfile"] + "\n"
+def test_a_base_is_pinned_to_its_digest_in_the_engine(engine_with_registry: Dockerd) -> None:
+    digest, connection = push_image(engine_with_registry)
+    connection.close()
+    code, report, stderr = build_report(
+        engine_with_registry.host, *BUILD_OPTIONS, "--base", f"{REPOSITORY}:1", "--dry-run"
+    )
+    assert code == 0, stderr
+    plan = report["images"][0]
+    assert f"FROM {REPOSITORY}:1@{digest}\n" in plan["dockerfile"] + "\n"
     assert plan["labels"]["org.opencontainers.image.base.digest"] == digest
 
 
-def test_a_wrong_digest_is_told(beside_registry: Dockerd) -> None:
-    pushed(beside_registry)[1].close()
-    wrong = f"{PLACE}@sha256:{'0' * 64}"
-    code, told, said = outcome(beside_registry.host, *SMALL, "--base", wrong, "--tag", "never/named:1")
-    assert (code, told["status"]) == (4, "failed")
-    assert "or that digest of it, does not exist" in said
+def test_a_wrong_digest_is_reported(engine_with_registry: Dockerd) -> None:
+    push_image(engine_with_registry)[1].close()
+    base = f"{REPOSITORY}@sha256:{'0' * 64}"
+    code, report, stderr = build_report(
+        engine_with_registry.host, *BUILD_OPTIONS, "--base", base, "--tag", "build/test:1"
+    )
+    assert (code, report["status"]) == (4, "failed")
+    assert "or that digest of it, does not exist" in stderr
 
 
-def test_a_registry_that_is_not_there_is_told(beside_registry: Dockerd) -> None:
-    shop = connect(environment(beside_registry.host), 30)
-    shop.tag("stand-in:fine", "127.0.0.1:5999/own/image:1")
+def test_an_unreachable_registry_is_reported(engine_with_registry: Dockerd) -> None:
+    connection = connect(environment(engine_with_registry.host), 30)
+    connection.tag("stand-in:fine", "127.0.0.1:5999/test/image:1")
     with pytest.raises(EngineError, match="pushing"):
-        shop.push("127.0.0.1:5999/own/image:1", Progress(lambda _: None))
-    shop.close()
+        connection.push("127.0.0.1:5999/test/image:1", Progress(lambda _: None))
+    connection.close()

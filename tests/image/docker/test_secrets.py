@@ -1,4 +1,4 @@
-"""Nothing of this machine and of its secrets is in an image, and no word becomes an instruction."""
+"""No image contains a secret of this machine, and no argument adds an instruction to a Dockerfile."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
+from tests.image.docker.conftest import list_tags
 from tests.image.docker.dockerd import Dockerd
-from tests.image.docker.program import build, outcome
-from tests.image.docker.tagged import TAG, of, tags
+from tests.image.docker.program import TAG, build_arguments, build_image, build_report
 
-SECRET = "hunter2-never-to-be-kept"  # noqa: S105 - to be searched for
+SECRET = "hunter2-never-to-be-kept"  # noqa: S105 - the tests search for it
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("arguments", "message"),
     [
         (("--label", "a=x\nUSER root"), "cannot hold a line break"),
         (("--label", "a\nUSER root=x"), "not a name of a label"),
@@ -33,34 +33,34 @@ SECRET = "hunter2-never-to-be-kept"  # noqa: S105 - to be searched for
         (("--compute-capability", "9.0 && id"), "9.0 && id"),
     ],
 )
-def test_hostile_words_are_refused(words: tuple[str, ...], message: str) -> None:
-    done = build("unix:///nowhere", *words, "--print")
-    assert (done.returncode, done.stdout) == (2, ""), done
-    assert message in done.stderr
+def test_hostile_arguments_are_refused(arguments: tuple[str, ...], message: str) -> None:
+    result = build_image("unix:///nowhere", *arguments, "--print")
+    assert (result.returncode, result.stdout) == (2, ""), result
+    assert message in result.stderr
 
 
-def test_nothing_of_this_machine_is_left_in_any_layer(engine: Dockerd, client: Any, tmp_path: Path) -> None:  # noqa: ANN401
-    """A proxy with a password, a label full of quotes, and what is in the caller's environment."""
+def test_no_layer_contains_a_secret_of_this_machine(engine: Dockerd, client: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    """A proxy with a password, a label with quotes and shell syntax, and a secret in the environment."""
     hostile = 'it\'s "$(touch /hacked)" `id` ${HOME} \\'
-    code, told, said = outcome(
+    code, report, stderr = build_report(
         engine.host,
-        *of("stand-in:fine"),
+        *build_arguments("stand-in:fine"),
         "--label",
-        f"own.words={hostile}",
+        f"test.label={hostile}",
         HTTP_PROXY=f"http://user:{SECRET}@proxy.invalid:3128",
         NO_PROXY="127.0.0.1",
         AWS_SECRET_ACCESS_KEY=SECRET,
     )
-    assert code == 4, told  # the stand-in has no Python to prove anything with
-    assert SECRET not in said
-    newest = client.images.list(all=True)
-    for image in newest:
+    assert code == 4, report  # the stand-in image has no Python, so its verification fails
+    assert SECRET not in stderr
+    images = client.images.list(all=True)
+    for image in images:
         assert SECRET not in str(client.api.history(image.id)) + str(image.attrs)
         labels = image.attrs["Config"]["Labels"] or {}
-        assert labels.get("own.words", hostile) == hostile
+        assert labels.get("test.label", hostile) == hostile
     file = tmp_path / "saved.tar"
     with file.open("wb") as out:
-        for chunk in newest[0].save():
+        for chunk in images[0].save():
             out.write(chunk)
     assert SECRET.encode() not in file.read_bytes()
     with tarfile.open(file) as tar:
@@ -68,35 +68,37 @@ def test_nothing_of_this_machine_is_left_in_any_layer(engine: Dockerd, client: A
     assert os.path.lexists("/hacked") is False
 
 
-def test_a_secret_is_shown_to_the_installer_and_left_nowhere(engine: Dockerd, client: Any, tmp_path: Path) -> None:  # noqa: ANN401
-    """The stand-in says whether it saw it; the classic builder refuses to be given it."""
+def test_a_secret_is_visible_to_pip_and_stored_nowhere(engine: Dockerd, client: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    """The stand-in for pip prints whether it sees the secret; the classic builder refuses secrets."""
     (tmp_path / "pip.conf").write_text(f"[global]\nindex-url = https://user:{SECRET}@index.invalid/simple\n")
-    words = (*of("stand-in:seeing"), "--pip-config", str(tmp_path / "pip.conf"))
-    code, told, said = outcome(engine.host, *words, "--builder", "buildkit")
-    assert (code, told["status"]) == (4, "failed")
-    assert "the secret was there" in told["images"][0]["message"]
-    assert SECRET not in said + str(told)
-    kept = [path for path in roots(engine) for file in path.rglob("*") if file.is_file() and holds(file)]
-    assert kept == []
-    refused = build(engine.host, *words, "--builder", "classic")
+    arguments = (*build_arguments("stand-in:secret"), "--pip-config", str(tmp_path / "pip.conf"))
+    code, report, stderr = build_report(engine.host, *arguments, "--builder", "buildkit")
+    assert (code, report["status"]) == (4, "failed")
+    assert "the secret was there" in report["images"][0]["message"]
+    assert SECRET not in stderr + str(report)
+    leaks = [path for path in data_folders(engine) for file in path.rglob("*") if file.is_file() and has_secret(file)]
+    assert leaks == []
+    refused = build_image(engine.host, *arguments, "--builder", "classic")
     assert refused.returncode == 4
     assert "the classic builder would leave the secrets (pip) in the image" in refused.stderr
-    assert TAG not in tags(client)
+    assert TAG not in list_tags(client)
 
 
-def test_an_index_of_this_machines_own_is_a_secret_too(engine: Dockerd) -> None:
-    words = {"PIP_INDEX_URL": f"https://user:{SECRET}@index.invalid/simple"}
-    done = build(engine.host, *of("stand-in:fine"), "--builder", "classic", "--dry-run", **words)
-    assert "would leave the secrets" in done.stderr
-    assert SECRET not in done.stdout + done.stderr
+def test_the_index_of_this_machine_is_a_secret(engine: Dockerd) -> None:
+    variables = {"PIP_INDEX_URL": f"https://user:{SECRET}@index.invalid/simple"}
+    result = build_image(
+        engine.host, *build_arguments("stand-in:fine"), "--builder", "classic", "--dry-run", **variables
+    )
+    assert "would leave the secrets" in result.stderr
+    assert SECRET not in result.stdout + result.stderr
 
 
-def roots(engine: Any) -> list[Path]:  # noqa: ANN401
-    """Where the engine keeps all that it has, where it is one of the tests' own."""
+def data_folders(engine: Any) -> list[Path]:  # noqa: ANN401
+    """The folder of all files of the engine, if the tests start the engine."""
     folder = getattr(engine, "folder", None)
     return [folder / "root"] if folder else []
 
 
-def holds(file: Path) -> bool:
+def has_secret(file: Path) -> bool:
     with file.open("rb") as opened:
         return SECRET.encode() in opened.read()
