@@ -13,7 +13,7 @@ import termios
 import pytest
 
 CODE = (
-    "from gpuenv.cli.refresh_progress import ProgressBar\n"
+    "from gpuenv.cli.refresh_context import ProgressBar\n"
     "bar = ProgressBar()\nbar.start_queries(4, 'the package index with uv')\n"
     "for _ in range(4):\n"
     "    bar.answered()\n"
