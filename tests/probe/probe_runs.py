@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from gpuenv.probe import driver_probes
 from gpuenv.probe.children import ChildGroup
 from gpuenv.probe.context import ProbeContext, run_nvml, run_script, run_target, working_folder
-from gpuenv.probe.driver_probes import cuda_facts, kernel_facts, nvml_facts, probe_smi
+from gpuenv.probe.driver_probes import cuda_facts, kernel_facts, nvml_facts
 from gpuenv.probe.startup_failure import diagnose_startup
 from gpuenv.probe.target_probes import probe_files as probe_target_files
 from gpuenv.probe.target_probes import probe_libraries as probe_target_libraries
 from gpuenv.probe.target_probes import target_facts
 from tests.probe.raw_facts import CudaFacts, FileFacts, KernelFacts, LibraryFacts, NvmlFacts, TargetFacts
 
-__all__ = ["probe_smi"]
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from gpuenv.model.snapshot import Source
-    from gpuenv.probe.raw import Raw
+    from gpuenv.probe.raw import Raw, SmiFacts
 
 LONG = 20.0  # a deadline that no test may reach
 MINIMAL = {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}
@@ -91,3 +91,9 @@ def kernel_of(root: Path, environment: Mapping[str, str] | None = None) -> Kerne
     facts, source = probe_kernel(probe_context(environment, str(root)))
     assert source.state.value == "answered", source.detail
     return facts
+
+
+def probe_smi(ctx: ProbeContext) -> tuple[SmiFacts, Source]:
+    """Probes nvidia-smi in a thread, since the thread then loses the permission to create device nodes."""
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(driver_probes.probe_smi, ctx).result()
