@@ -18,14 +18,13 @@ from gpuenv.model.exit_codes import ExitCode
 if TYPE_CHECKING:
     from gpuenv.cli.output import Output
 
-
 _EXIT_CODES = {
     Unreadable: ExitCode.USAGE,
     TargetUnusable: ExitCode.TARGET_UNUSABLE,
     NothingFits: ExitCode.NOTHING_FITS,
     ConsentNeeded: ExitCode.USAGE,
 }
-_TEXTS = {  # by the name of the phase; a phase without a text waits for the user, or announces itself
+_PHASE_TEXTS = {  # by the name of the phase; a phase without a text waits for the user, or announces itself
     "plan": "querying the package index",
     "download and unpack": "downloading and unpacking",
     "check of files": "checking the new files",
@@ -37,8 +36,9 @@ _TEXTS = {  # by the name of the phase; a phase without a text waits for the use
     "put back": "restoring the former state",
     "tidying": "deleting what is no longer needed",
 }
-_FIRST, _INTERVAL = 2.0, 10.0  # seconds from the start of a phase until the first message, and between messages
-_STEP = 0.25  # seconds
+_FIRST_MESSAGE = 2.0  # seconds from the start of a phase
+_MESSAGE_INTERVAL = 10.0  # seconds
+_POLL_INTERVAL = 0.25  # seconds
 
 
 def command_error(error: InstallError, python: str | None = None) -> CommandError:
@@ -105,11 +105,11 @@ def announcing_phases(clock: Clock) -> Iterator[None]:
 
 
 def _announce_phases(clock: Clock, ended: threading.Event) -> None:
-    since, due = clock.since, _FIRST
-    while not ended.wait(_STEP):
+    since, due = clock.since, _FIRST_MESSAGE
+    while not ended.wait(_POLL_INTERVAL):
         if clock.since != since:
-            since, due = clock.since, _FIRST
+            since, due = clock.since, _FIRST_MESSAGE
         passed = time.monotonic() - since
-        if passed >= due and clock.part in _TEXTS:
-            progress(f"{_TEXTS[clock.part]}: {passed:.0f} s so far")
-            due = passed + _INTERVAL
+        if passed >= due and clock.part in _PHASE_TEXTS:
+            progress(f"{_PHASE_TEXTS[clock.part]}: {passed:.0f} s so far")
+            due = passed + _MESSAGE_INTERVAL
