@@ -34,7 +34,7 @@ FAULTS = (
 # page as far as it goes, and uv accepts a page without links.
 EXIT_CODES = {
     **{(installer, "slow"): 0 for installer in ("uv", "pip")},
-    **{("uv", fault): 3 for fault in ("unreadable", "empty: not found", "empty: an empty page")},
+    **{("uv", fault): 3 for fault in ("empty: not found", "empty: an empty page")},
     ("uv", "rubbish: as a page"): 3,
     ("pip", "dying"): 3,
 }

@@ -111,6 +111,21 @@ def test_a_node_that_cannot_be_examined_reports_why(tmp_path: Path) -> None:
     assert result.stdout.startswith("gpu1: UNKNOWN: ")
 
 
+def test_a_report_without_a_diagnosis_has_the_fix(tmp_path: Path) -> None:
+    """A damaged matrix of the user's own, which takes the place of the shipped one."""
+    matrix = tmp_path / "data/gpuenv/matrix.yaml"
+    matrix.parent.mkdir(parents=True)
+    matrix.write_text("schema: 1\nrevision: '2099-01-01'\n", encoding="utf-8")
+    options = ("-o", str(tmp_path / "out"), *nothing_there(tmp_path))
+    variables = {"SLURMD_NODENAME": "n1", "XDG_DATA_HOME": str(tmp_path / "data")}
+    result = gpuenv("fleet", "node", *options, environment=variables)
+    assert result.returncode == 6, result.stderr
+    error = read(tmp_path / "out", "n1").error
+    assert error
+    assert str(matrix) in error
+    assert "remove it to use the one shipped with gpuenv" in error
+
+
 def test_a_node_that_takes_too_long_reports_why(tmp_path: Path) -> None:
     options = ("--timeout", "0.1", *nothing_there(tmp_path))
     result = gpuenv("fleet", "node", "-o", tmp_path, *options, environment={"NODE_NAME": "gpu1"})

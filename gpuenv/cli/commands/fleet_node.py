@@ -112,4 +112,5 @@ def _examined(source: MachineSource, matrix: Path | None, seconds: float, name: 
     except TimeoutError as error:
         return failure(str(error), ExitCode.COULD_NOT_CHECK, name, run, taken_at)
     except CommandError as error:
-        return failure(error.message, error.exit_code, name, run, taken_at)
+        reason = "; ".join(filter(None, (error.message, error.remedy)))
+        return failure(reason, error.exit_code, name, run, taken_at)
