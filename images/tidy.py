@@ -27,8 +27,8 @@ import urllib.parse
 import uuid
 
 USER = 10001
-# No file of CuPy 13.6.0 or 14.2.0 names any of these (searched byte by byte), and the proof does not miss them. The
-# static library that CuPy hands to the linker for relocatable code, libcudadevrt.a, stays.
+# No file of CuPy 13.6.0 or 14.2.0 names any of these (searched byte by byte), and the verification of an image passes
+# without them. The static library that CuPy hands to the linker for relocatable code, libcudadevrt.a, stays.
 UNUSED = re.compile(
     r"nvidia/[^/]+(/[^/]+)*/lib/(libnvrtc(-builtins)?\.alt\.so[.0-9]*|libcusolverMg\.so[.0-9]*|libnvblas\.so[.0-9]*"
     r"|libcufftw\.so[.0-9]*|lib(?!cudadevrt)\w+\.a)$|numpy/(\w+/)*tests/.*|numpy/\w+/lib/\w+\.a$"

@@ -278,7 +278,7 @@ def execute_conda(prepared: PreparedCondaInstall, ctx: TransactionContext) -> In
             *ctx.more,
         ]
         made += until_failure(map(timed, steps))
-        if all(proof.passed is not False for proof in made):
+        if all(verification.passed is not False for verification in made):
             write_state(store, number, replace(state, after=tuple(sorted(stems(prefix)))))
 
     def put_back(made: tuple[Verification, ...], why: str, failed: Verification | None) -> InstallOutcome:

@@ -111,9 +111,9 @@ def outcome_lines(outcome: InstallOutcome, *, verbose: bool) -> Iterator[TextLin
         yield TextLine(f"  in {outcome.target.packages}", Style.QUIET, 4)
     if outcome.proofs:
         yield TextLine("Verification", Style.HEADING)
-    for proof in outcome.proofs:
-        status, style = _STATUS[proof.passed]
-        yield TextLine(f"  {status:<12} {proof.name}: {proof.detail}", style, 15)
+    for verification in outcome.proofs:
+        status, style = _STATUS[verification.passed]
+        yield TextLine(f"  {status:<12} {verification.name}: {verification.detail}", style, 15)
     for path in outcome.not_restored:
         yield TextLine(f"  not restored: {path}", Style.BAD, 4)
     if outcome.remedy is not None:

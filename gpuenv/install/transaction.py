@@ -253,7 +253,7 @@ def execute(prepared: PreparedInstall, ctx: TransactionContext) -> InstallOutcom
         ctx.clock.begin("proof")
         ctx.progress("verifying the install")
         shown = verify(plan, prepared.inventory, ctx.child, frameworks, ctx.doctor)
-        if all(proof.passed is not False for proof in shown):
+        if all(verification.passed is not False for verification in shown):
             shown = (*shown, *(more() for more in ctx.more))
         made += [Verification("files", True, "every file matches its RECORD"), *shown] if plan.install else shown
         ctx.clock.begin("sync")
@@ -446,7 +446,7 @@ def commit_or_restore(
     verifications: list[Verification] = []
     try:
         change(verifications)
-        failed = next((proof for proof in verifications if proof.passed is False), None)
+        failed = next((entry for entry in verifications if entry.passed is False), None)
         if failed is None:
             ctx.store.mark(journal.number, TransactionState.COMMITTED)
     except OSError as error:

@@ -108,17 +108,17 @@ def verify(
 
 def until_failure(verifications: Iterable[Verification]) -> Iterator[Verification]:
     """Yields verifications up to the first failed one."""
-    for proof in verifications:
-        yield proof
-        if proof.passed is False:
+    for verification in verifications:
+        yield verification
+        if verification.passed is False:
             return
 
 
 def timed(step: Callable[[], Verification]) -> Verification:
     """Runs a verification and measures its duration."""
     started = time.monotonic()
-    proof = step()
-    return replace(proof, duration=time.monotonic() - started)
+    verification = step()
+    return replace(verification, duration=time.monotonic() - started)
 
 
 def _as_planned(plan: Plan, after: Inventory) -> Verification:

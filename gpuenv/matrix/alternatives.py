@@ -258,7 +258,7 @@ def _runs(wheel: WheelCandidate, line: RocmLine, host: AmdHost, needs: Needs, ma
 
 
 def _assumed(line: RocmLine, row: Platform | None, host: AmdHost) -> Iterator[Assumption]:
-    """Yields the unproven assumptions."""
+    """Yields the assumptions that nothing known confirms."""
     if host.rocm is None or host.rocm.split(".")[:2] != line.rocm.split("."):
         yield Assumption("ROCm", f"{line.rocm} on the host")
     if not host.all_known or row is None or row.gfx is None:

@@ -198,8 +198,8 @@ def _row(name: str, table: str, record: object, matrix: Matrix) -> Row:
     data = encode(record)
     facts = {key: _text(value) for key, value in data.items() if key not in _NOT_FACTS and _text(value)}
     keys = [data[key] for key in SOURCE_KEYS if data.get(key)]
-    proofs = tuple(RowSource(key, matrix.cite(key), matrix.sources[key]) for key in dict.fromkeys(keys))
-    return Row(name, table, facts, proofs)
+    sources = tuple(RowSource(key, matrix.cite(key), matrix.sources[key]) for key in dict.fromkeys(keys))
+    return Row(name, table, facts, sources)
 
 
 def _text(value: object) -> str:

@@ -169,7 +169,7 @@ class ImageChoice(NamedTuple):
 
 
 class Experimental(NamedTuple):
-    """A candidate that might work but is unproven, with its assumptions.
+    """A candidate that fits if its assumptions hold.
 
     Attributes:
         requirements: for pip or uv.

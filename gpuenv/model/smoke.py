@@ -202,6 +202,6 @@ def overall(tests: tuple[TestResult, ...]) -> TestStatus:
     if TestStatus.BUSY in found:
         return TestStatus.BUSY
     unfinished = any(test.trouble in UNFINISHED for test in tests)
-    proven = {test.gpu for test in tests if test.status is TestStatus.PASSED and test.name != HEALTH_STATE}
-    is_complete = not unfinished and {test.gpu for test in tests if test.gpu is not None} <= proven
-    return TestStatus.PASSED if proven and is_complete else TestStatus.SKIPPED
+    passed = {test.gpu for test in tests if test.status is TestStatus.PASSED and test.name != HEALTH_STATE}
+    is_complete = not unfinished and {test.gpu for test in tests if test.gpu is not None} <= passed
+    return TestStatus.PASSED if passed and is_complete else TestStatus.SKIPPED

@@ -211,7 +211,7 @@ def page(matrix: Matrix, grid: Grid) -> str:
 
 def _page(matrix: Matrix, grid: Grid) -> Iterator[str]:
     lines = summarize_lines(matrix)
-    proofs = _Proofs(matrix)
+    links = _SourceLinks(matrix)
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
     yield f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -223,16 +223,16 @@ def _page(matrix: Matrix, grid: Grid) -> Iterator[str]:
     yield "the newest Python for which every wheel line has wheels.</p>"
     yield "<p>Each cell names the wheel line of the newest CuPy that fits. Select a cell to read the requirement for "
     yield "pip, the reasons, and their sources; its address links to it.</p>"
-    yield from _legend(lines, grid, matrix, proofs)
+    yield from _legend(lines, grid, matrix, links)
     yield '<main>\n<h2 id="matrix">Drivers by GPUs</h2>'
     yield f"<p>{_rows_note(grid)}</p>"
     yield '<p id="find" hidden><label for="search">Find a GPU or a driver: </label>'
     yield '<input id="search" type="search" placeholder="RTX 3090 535" autocomplete="off"> '
     yield '<span id="matches" role="status" class="soft"></span></p>'
     yield '<div class="scroll" id="grid" tabindex="0" role="region" aria-label="Drivers by GPUs">'
-    yield from _grid(grid, lines, proofs)
+    yield from _grid(grid, lines, links)
     yield '</div>\n<div id="reason" role="status" aria-live="polite" hidden></div>\n</main>'
-    yield from _models(grid, matrix, proofs)
+    yield from _models(grid, matrix, links)
     yield from _sources(matrix)
     yield f"<script>{_SCRIPT}</script>\n</body>\n</html>"
 
@@ -269,7 +269,7 @@ def _class(name: str) -> str:
     return f"line-{_short(name)}"
 
 
-class _Proofs:
+class _SourceLinks:
     """Links to the sources at the end of the page."""
 
     def __init__(self, matrix: Matrix) -> None:
@@ -289,7 +289,7 @@ def _source_id(name: str) -> str:
     return "source-" + re.sub(r"[\s%]", "_", name)
 
 
-def _legend(lines: Sequence[LineSummary], grid: Grid, matrix: Matrix, proofs: _Proofs) -> Iterator[str]:
+def _legend(lines: Sequence[LineSummary], grid: Grid, matrix: Matrix, links: _SourceLinks) -> Iterator[str]:
     counts = Counter(cell.wheel.distribution if cell.wheel else None for row in grid.rows for cell in row.cells)
     yield '<h2 id="lines">Wheel lines</h2>\n<div class="scroll"><table class="list lines"><thead><tr>'
     for text in ("in the table", "wheel line", "newest CuPy", "CUDA", "oldest driver", "on Windows", "Python", "GPUs"):
@@ -300,7 +300,7 @@ def _legend(lines: Sequence[LineSummary], grid: Grid, matrix: Matrix, proofs: _P
         name = entry.line.name
         chip = f'<span class="chip {_class(name)}">{escape(_short(name))}</span>'
         cells = (
-            proofs.by_name(entry.newest.source, entry.newest.cupy),
+            links.by_name(entry.newest.source, entry.newest.cupy),
             entry.cuda_text,
             escape(str(entry.linux)),
             escape(str(entry.windows)),
@@ -316,7 +316,7 @@ def _legend(lines: Sequence[LineSummary], grid: Grid, matrix: Matrix, proofs: _P
     yield '<p class="soft">A cell with an older CuPy than the newest of its line says which.</p>'
 
 
-def _grid(grid: Grid, lines: Sequence[LineSummary], proofs: _Proofs) -> Iterator[str]:
+def _grid(grid: Grid, lines: Sequence[LineSummary], links: _SourceLinks) -> Iterator[str]:
     newest = {entry.line.name: entry.newest.cupy for entry in lines}
     yield '<table class="grid">\n<caption>Wheel line by driver and compute capability</caption>\n<thead>'
     groups = [
@@ -334,10 +334,10 @@ def _grid(grid: Grid, lines: Sequence[LineSummary], proofs: _Proofs) -> Iterator
     for row in grid.rows:
         yield (
             f'<tr data-branch="{row.branch.branch}" data-driver="{escape(str(row.driver))}">'
-            f'<th scope="row" id="{escape(row.name)}">{_row_head(row, proofs)}</th>'
+            f'<th scope="row" id="{escape(row.name)}">{_row_head(row, links)}</th>'
         )
         for column, cell in zip(grid.columns, row.cells, strict=True):
-            yield _page_cell(row, column, cell, newest, proofs)
+            yield _page_cell(row, column, cell, newest, links)
         yield "</tr>"
     yield "</tbody>\n</table>"
 
@@ -367,17 +367,17 @@ def _representatives(products: Iterable[Product]) -> list[str]:
     return list(dict.fromkeys(_DETAIL.sub("", _MAKER.sub("", name)) for name in picked))
 
 
-def _row_head(row: GridRow, proofs: _Proofs) -> str:
+def _row_head(row: GridRow, links: _SourceLinks) -> str:
     branch = row.branch
     release = "" if row.driver.is_bare_branch else f"<small>{escape(str(row.driver))}</small>"
-    cuda = proofs.by_name(branch.source, f"CUDA {branch.cuda}")
+    cuda = links.by_name(branch.source, f"CUDA {branch.cuda}")
     support = ""
     if branch.state is not None and branch.state_source is not None:
-        support = f", {proofs.by_name(branch.state_source, branch.state.value)}"
+        support = f", {links.by_name(branch.state_source, branch.state.value)}"
     return f'{branch.branch} {release} <small class="wide">{cuda}{support}</small>'
 
 
-def _page_cell(row: GridRow, column: GpuColumn, cell: Cell, newest: dict[str, str], proofs: _Proofs) -> str:
+def _page_cell(row: GridRow, column: GpuColumn, cell: Cell, newest: dict[str, str], links: _SourceLinks) -> str:
     name = f"{row.name}-cc-{column.capability}"
     where = f"Driver {row.driver}, {column.generation.name} {column.capability}"
     text, kind = "&ndash;", ""
@@ -389,13 +389,13 @@ def _page_cell(row: GridRow, column: GpuColumn, cell: Cell, newest: dict[str, st
     return (
         f'<td id="{escape(name)}"{kind}>'
         f'<a href="#{escape(name)}" aria-label="{escape(f"{where}: {answer}")}">{text}</a>'
-        f'<div class="why">{_why(where, cell, proofs)}</div></td>'
+        f'<div class="why">{_why(where, cell, links)}</div></td>'
     )
 
 
-def _why(where: str, cell: Cell, proofs: _Proofs) -> str:
+def _why(where: str, cell: Cell, links: _SourceLinks) -> str:
     answer = f"<code>{escape(' '.join(cell.wheel.requirements))}</code>" if cell.wheel else "No wheel of CuPy fits."
-    reasons = "".join(f"<li>{text}</li>" for text in _reasons(cell, proofs))
+    reasons = "".join(f"<li>{text}</li>" for text in _reasons(cell, links))
     command = " ".join(f"--assume {fact}" for fact in cell.facts)
     return (
         f'<strong>{escape(where)}</strong><a class="close" href="#matrix">Close</a><p class="answer">{answer}</p>'
@@ -403,7 +403,7 @@ def _why(where: str, cell: Cell, proofs: _Proofs) -> str:
     )
 
 
-def _reasons(cell: Cell, proofs: _Proofs) -> Iterator[str]:
+def _reasons(cell: Cell, links: _SourceLinks) -> Iterator[str]:
     """Yields which other lines fit, and what rejects the newest release of each line that would be preferred."""
     preferred: list[NewestRelease] = []
     for entry in cell.newest:
@@ -413,17 +413,17 @@ def _reasons(cell: Cell, proofs: _Proofs) -> Iterator[str]:
             break
     shared = _shared(preferred)
     for rejection in shared:
-        yield f"No line: {_rejection(rejection, proofs)}."
+        yield f"No line: {_rejection(rejection, links)}."
     for entry in preferred:
         own = [reason for reason in _named(entry.rejections) if (reason.needed, reason.found) not in _texts(shared)]
         if own:
-            texts = "; ".join(_rejection(reason, proofs) for reason in own)
+            texts = "; ".join(_rejection(reason, links) for reason in own)
             yield f"Not {escape(entry.candidate.label)}: {texts}."
     for entry in cell.newest:
         if not entry.rejections:
             chosen = cell.wheel is not None and entry.candidate.name == cell.wheel.distribution
             fits = "Fits" if chosen else "Also fits"
-            yield f"{fits}: {escape(entry.candidate.label)} ({proofs.by_name(entry.source)})."
+            yield f"{fits}: {escape(entry.candidate.label)} ({links.by_name(entry.source)})."
 
 
 _GPU_CONSTRAINTS = (ConstraintName.NVRTC_COMPILES_FOR_GPU, ConstraintName.WHEEL_HAS_CODE_FOR_GPU)
@@ -447,28 +447,28 @@ def _shared(entries: Sequence[NewestRelease]) -> list[Rejection]:
     return [reason for reason in entries[0].rejections if (reason.needed, reason.found) in common]
 
 
-def _rejection(entry: Rejection, proofs: _Proofs) -> str:
+def _rejection(entry: Rejection, links: _SourceLinks) -> str:
     text = escape(f"needs {entry.needed}, found {entry.found}")
-    return f"{text} ({proofs.by_citation(entry.source)})"
+    return f"{text} ({links.by_citation(entry.source)})"
 
 
-def _models(grid: Grid, matrix: Matrix, proofs: _Proofs) -> Iterator[str]:
+def _models(grid: Grid, matrix: Matrix, links: _SourceLinks) -> Iterator[str]:
     yield '<h2 id="models">GPU models</h2>\n<details open class="models"><summary>By compute capability</summary>'
     for column in grid.columns:
         title = f"{column.generation.name} {column.capability}".removeprefix("compute capability ")
-        yield from _model_list(str(column.capability), title, column.products, proofs)
+        yield from _model_list(str(column.capability), title, column.products, links)
     older = sorted(matrix.older_products, key=lambda product: product.compute_capability)
     for capability, products in groupby(older, key=lambda product: product.compute_capability):
-        yield from _model_list(str(capability), f"{capability}, for which no CuPy has wheels", list(products), proofs)
+        yield from _model_list(str(capability), f"{capability}, for which no CuPy has wheels", list(products), links)
     yield "</details>"
 
 
-def _model_list(capability: str, title: str, products: Sequence[Product], proofs: _Proofs) -> Iterator[str]:
+def _model_list(capability: str, title: str, products: Sequence[Product], links: _SourceLinks) -> Iterator[str]:
     spellings = dict.fromkeys(name for product in products for name in (product.name, *product.aliases))
     names = [name for name in spellings if name.removeprefix("NVIDIA ") == name or name[7:] not in spellings]
     spelled = ", ".join(f"<span>{escape(name)}</span>" for name in names)
     sources = ", ".join(
-        proofs.by_name(name, f"source {number}")
+        links.by_name(name, f"source {number}")
         for number, name in enumerate(dict.fromkeys(product.source for product in products), 1)
     )
     yield (

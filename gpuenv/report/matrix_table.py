@@ -89,8 +89,8 @@ def row_lines(rows: Rows) -> Iterator[TextLine]:
         for row in group:
             yield TextLine(f"  {row.name}", hang=4)
             yield TextLine(f"    {_facts(row)}", hang=6)
-            for proof in row.proofs:
-                yield TextLine(f"    [{_proof(proof)}]", Style.QUIET, 5)
+            for source in row.proofs:
+                yield TextLine(f"    [{_source_text(source)}]", Style.QUIET, 5)
 
 
 def row_markdown(rows: Rows) -> Iterator[TextLine]:
@@ -98,11 +98,11 @@ def row_markdown(rows: Rows) -> Iterator[TextLine]:
     for table, group in groupby(rows.rows, key=lambda row: row.table):
         yield TextLine(f"## {_HEADINGS[table]}")
         yield TextLine()
-        yield TextLine("| row | facts | proof |")
+        yield TextLine("| row | facts | source |")
         yield TextLine("| --- | --- | --- |")
         for row in group:
-            proofs = "; ".join(_proof(proof) for proof in row.proofs)
-            yield TextLine(f"| {_cell(row.name)} | {_cell(_facts(row))} | {_cell(proofs)} |")
+            sources = "; ".join(_source_text(source) for source in row.proofs)
+            yield TextLine(f"| {_cell(row.name)} | {_cell(_facts(row))} | {_cell(sources)} |")
         yield TextLine()
 
 
@@ -110,12 +110,12 @@ def _facts(row: Row) -> str:
     return ", ".join(f"{key.replace('_', ' ')}: {value}" for key, value in row.facts.items())
 
 
-def _proof(proof: RowSource) -> str:
-    source = proof.details
-    note = f"; {source.note}" if source.note else ""
-    if source.kind is SourceKind.BINARY:
-        return f"measured {source.seen} in {source.file}, sha256 {source.sha256}{note}"
-    return f"read {source.seen} in {proof.citation}{note}"
+def _source_text(source: RowSource) -> str:
+    details = source.details
+    note = f"; {details.note}" if details.note else ""
+    if details.kind is SourceKind.BINARY:
+        return f"measured {details.seen} in {details.file}, sha256 {details.sha256}{note}"
+    return f"read {details.seen} in {source.citation}{note}"
 
 
 def _cell(text: str) -> str:

@@ -1,4 +1,4 @@
-"""``matrix show``: the overview, rows with their proofs, and filters."""
+"""``matrix show``: the overview, rows with their sources, and filters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpuenv.report.text_line import TextLine
 from tests.cli.program import gpuenv
 
 
-def test_every_row_has_a_unique_name_and_a_proof(matrix: Matrix) -> None:
+def test_every_row_has_a_unique_name_and_a_source(matrix: Matrix) -> None:
     rows = select_rows(matrix, RowFilter()).rows
     names = [row.name for row in rows]
     assert len(names) == len(set(names)) > 500

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from typing import Any
 
-from gpuenv.image.build.proof import groundwork_proofs
+from gpuenv.image.build.verify import groundwork_verifications
 from gpuenv.image.engine.engine_answers import ContainerEnd
 from gpuenv.probe.protocol import parse_facts
 from gpuenv.smoke.tasks import PAYLOAD
@@ -27,7 +27,7 @@ def test_every_check_fails_with_a_reason_without_cupy() -> None:
     assert "cupy" in facts["compiled.9.0"]
     assert all(facts[f"library.{name}"]["error"] for name in ("cublas", "cufft", "nvrtc"))
     choice = next(entry for entry in choices().values() if not isinstance(entry, str))
-    proofs = {proof.name: proof.passed for proof in groundwork_proofs(facts, end, choice)}
+    proofs = {proof.name: proof.passed for proof in groundwork_verifications(facts, end, choice)}
     assert proofs["payload"] is True
     assert not any(proofs[name] for name in ("version.cupy", "version.nvrtc", "import.cupy", "compiled.9.0"))
 
@@ -35,7 +35,7 @@ def test_every_check_fails_with_a_reason_without_cupy() -> None:
 def test_a_crashed_payload_proves_nothing() -> None:
     choice = next(entry for entry in choices().values() if not isinstance(entry, str))
     for end in (ContainerEnd(139, "", "Segmentation fault"), ContainerEnd(None, "", "")):
-        proofs = groundwork_proofs({}, end, choice)
+        proofs = groundwork_verifications({}, end, choice)
         assert proofs
         assert not any(proof.passed for proof in proofs)
 

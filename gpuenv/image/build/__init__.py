@@ -1,1 +1,1 @@
-"""Builds a container image: choice, plan, Dockerfile, build, proof."""
+"""Builds a container image: choice, plan, Dockerfile, build, verification."""

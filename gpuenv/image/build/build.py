@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from gpuenv.image import labels as label_names
 from gpuenv.image.build.plan import BuildStatus, BuiltImage, ImagePlan, Sizes
-from gpuenv.image.build.proof import ProofResult, prove
 from gpuenv.image.build.render import files_of, pack
+from gpuenv.image.build.verify import ImageVerification, verify_image
 from gpuenv.image.engine.build_output import Announce, Progress
 from gpuenv.image.engine.buildkit import BuildkitCommand, BuildkitOptions, build_with
 from gpuenv.image.engine.container_engine import Engine
@@ -28,7 +28,7 @@ class BuildSession:
     """The engine, the secrets and the options with which images are built.
 
     ``cli`` is the engine's command line with BuildKit, None for the classic builder; ``environment`` names the proxies;
-    ``gpu_ways`` are the ways to give the proof GPUs, the best first; ``fresh`` builds without the cache.
+    ``gpu_ways`` are the ways to give the verification GPUs, the best first; ``fresh`` builds without the cache.
     """
 
     engine: Engine
@@ -67,20 +67,20 @@ def build_image(plan: ImagePlan, options: BuildSession) -> BuiltImage:
     raw = _timed(state, "build", lambda: _build(state, options, {}, fresh=options.fresh))
     try:
         _require_platform(raw, plan, options.engine)
-        options.announce("proving it")
-        proven = _timed(state, "prove", lambda: prove(options.engine, raw, plan.choice, options.gpu_ways))
-        if not proven.passed:
-            failed = [f"{proof.name}: {proof.detail}" for proof in proven.proofs if proof.passed is False]
+        options.announce("verifying it")
+        verified = _timed(state, "prove", lambda: verify_image(options.engine, raw, plan.choice, options.gpu_ways))
+        if not verified.passed:
+            failed = [f"{entry.name}: {entry.detail}" for entry in verified.verifications if entry.passed is False]
             return BuiltImage(
                 tag=plan.tag,
                 status=BuildStatus.UNPROVEN,
-                message=f"it was built, but its proof failed, so it is not tagged: {'; '.join(failed[:3])}",
-                proofs=proven.proofs,
-                gpu=bool(proven.gpus),
+                message=f"it was built, but its verification failed, so it is not tagged: {'; '.join(failed[:3])}",
+                proofs=verified.verifications,
+                gpu=bool(verified.gpus),
                 phases=tuple(state.phases),
             )
-        proof = {label_names.PROOF: proven.label}
-        state.image = _timed(state, "label", lambda: _build(state, options, proof, fresh=False))
+        result_label = {label_names.PROOF: verified.label}
+        state.image = _timed(state, "label", lambda: _build(state, options, result_label, fresh=False))
         options.engine.tag(state.image, plan.tag)
     finally:
         if raw != state.image:
@@ -89,7 +89,7 @@ def build_image(plan: ImagePlan, options: BuildSession) -> BuiltImage:
         options.announce(f"pushing {plan.tag}")
         progress = Progress(options.announce, verbose=options.verbose)
         state.digest = _timed(state, "push", lambda: options.engine.push(plan.tag, progress))
-    return _built(state, proven, options.engine)
+    return _built(state, verified, options.engine)
 
 
 def _timed(state: _BuildState, name: str, work: Callable[[], Answer]) -> Answer:
@@ -135,7 +135,7 @@ def _require_platform(image: str, plan: ImagePlan, engine: Engine) -> None:
         )
 
 
-def _built(state: _BuildState, proven: ProofResult, engine: Engine) -> BuiltImage:
+def _built(state: _BuildState, verified: ImageVerification, engine: Engine) -> BuiltImage:
     """The image as the engine reports it."""
     plan = state.plan
     found = engine.inspect(plan.tag)
@@ -145,7 +145,7 @@ def _built(state: _BuildState, proven: ProofResult, engine: Engine) -> BuiltImag
     return BuiltImage(
         tag=plan.tag,
         status=BuildStatus.BUILT,
-        message=f"built and proven; {'; '.join((proven.label, *proven.notes))}",
+        message=f"built and verified; {'; '.join((verified.label, *verified.notes))}",
         id=state.image,
         digest=state.digest or found.digest_of(plan.tag),
         base=plan.choice.base.pinned,
@@ -154,7 +154,7 @@ def _built(state: _BuildState, proven: ProofResult, engine: Engine) -> BuiltImag
         sizes=Sizes(found.size, found.size - base.size if base else None),
         cached=state.cached,
         steps=state.steps,
-        proofs=proven.proofs,
-        gpu=bool(proven.gpus),
+        proofs=verified.verifications,
+        gpu=bool(verified.gpus),
         phases=tuple(state.phases),
     )

@@ -149,7 +149,7 @@ class BuiltImage:
         labels: the labels, read back from the engine.
         user: the user, read back from the engine.
         sizes: its size, and its size without the base.
-        gpu: whether the proof had a GPU.
+        gpu: whether the verification had a GPU.
     """
 
     tag: str
@@ -260,7 +260,7 @@ def _image(image: BuiltImage, *, verbose: bool) -> Iterator[TextLine]:
         yield TextLine(
             f"  time       {', '.join(f'{entry.name} {entry.duration:.1f} s' for entry in image.phases)}", hang=13
         )
-    for proof in image.proofs:
-        if verbose or proof.passed is False:
-            word = {True: "passed", False: "FAILED", None: "skipped"}[proof.passed]
-            yield TextLine(f"  {word:10} {proof.name} {proof.detail}".rstrip(), hang=13)
+    for verification in image.proofs:
+        if verbose or verification.passed is False:
+            word = {True: "passed", False: "FAILED", None: "skipped"}[verification.passed]
+            yield TextLine(f"  {word:10} {verification.name} {verification.detail}".rstrip(), hang=13)

@@ -100,7 +100,7 @@ def plan_image(
 
 
 def _labels_of(choice: Choice, lock: str | None, created: int, matrix_revision: str) -> dict[str, str]:
-    """The labels of an image, without the proof."""
+    """The labels of an image, without the result of the verification."""
     labels = {
         f"{_OCI}title": f"CuPy {choice.cupy} with CUDA {choice.cuda}",
         f"{_OCI}description": f"{choice.line} {choice.cupy}, CUDA {choice.cuda}, Python {choice.python}; "

@@ -31,7 +31,7 @@ from gpuenv.image.reference import parse_reference
 
 _ALL = (DockerException, urllib3.exceptions.HTTPError, OSError, ValueError)
 _ANSWER = 60  # seconds that a call other than a build may take
-_MOST_OUTPUT = 16 << 20  # bytes of a container's stream; a proof says some kilobytes
+_MOST_OUTPUT = 16 << 20  # bytes of a container's stream; a verification prints some kilobytes
 
 
 @contextlib.contextmanager
@@ -153,7 +153,7 @@ class Engine:
         ``gpus`` the way to give it all GPUs: ``cdi``, ``gpus``, or None for no GPUs. After ``seconds`` it is killed.
         The result has the first 16 MiB of each of its streams.
         """
-        with _engine_errors("running the proof"):
+        with _engine_errors("running the verification"):
             api = self._client.api
             config = api.create_host_config(network_mode="none", **_devices(gpus))
             made = api.create_container(image, entrypoint=command[:1], command=command[1:], host_config=config)

@@ -32,7 +32,7 @@ from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.gpus import is_contained, parse_visible
 from gpuenv.model.versions import ComputeCapability, DriverVersion
 
-_PROOF_FAILED = ("failed", "crashed", "timed-out", "unfit")
+_VERIFICATION_FAILED = ("failed", "crashed", "timed-out", "unfit")
 
 
 @rule("IMG911", Cause.CONTAINER_DRIVER_CAPABILITIES)
@@ -223,11 +223,11 @@ def own_labels(ctx: RuleContext) -> ImageSymptoms:
         if own is not None and not any(known.major == own.major and known <= own for known in served):
             yield _label_symptom(labels.COMPUTE_CAPABILITIES, ", ".join(texts), gpu.label, Cause.NO_KERNEL_IMAGE)
             break
-    proof = image_labels.get(labels.PROOF, "")
-    if any(word in proof.lower() for word in _PROOF_FAILED):
+    result = image_labels.get(labels.PROOF, "")
+    if any(word in result.lower() for word in _VERIFICATION_FAILED):
         yield Symptom(
-            "The image's own proof did not pass when it was built",
-            (image_evidence(labels.PROOF, proof[:160]),),
+            "The image failed its verification when it was built",
+            (image_evidence(labels.PROOF, result[:160]),),
             (Fix("Build it again: gpuenv build-image."),),
             Severity.WARNING,
             Cause.IMAGE_REQUIRES_OTHER_DRIVER,

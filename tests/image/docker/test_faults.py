@@ -82,7 +82,7 @@ def test_an_image_that_fails_verification_is_not_tagged(engine: Dockerd, client:
     before = client.images.get(TAG).id
     code, report, _ = build_report(engine.host, *build_arguments("stand-in:fine"))
     assert (code, report["status"]) == (4, "failed")
-    assert "running the proof" in report["images"][0]["message"]
+    assert "running the verification" in report["images"][0]["message"]
     assert client.images.get(TAG).id == before
     client.images.remove(TAG)
     assert client.containers.list(all=True) == []
@@ -95,7 +95,7 @@ def test_a_base_image_can_have_another_user(engine: Dockerd, client: Any, builde
     client.images.build(fileobj=io.BytesIO(lines), tag="stand-in:other-user", rm=True)
     code, report, _ = build_report(engine.host, *build_arguments("stand-in:other-user"), "--builder", builder)
     assert (code, report["status"]) == (4, "failed")
-    assert "running the proof" in report["images"][0]["message"]
+    assert "running the verification" in report["images"][0]["message"]
     client.images.remove("stand-in:other-user")
 
 
@@ -108,7 +108,7 @@ def test_a_container_runs_and_is_removed_and_an_unavailable_gpu_is_an_error(engi
     assert connection.run("stand-in:fine", ["/bin/sleep", "60"], files, None, 1).exit_code is None
     if not connection.facts.gpu_ways:
         for way in ("gpus", "cdi"):
-            with pytest.raises(EngineError, match="running the proof"):
+            with pytest.raises(EngineError, match="running the verification"):
                 connection.run("stand-in:fine", command, files, way, 60)
     connection.close()
     assert client.containers.list(all=True) == []

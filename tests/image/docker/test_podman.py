@@ -118,7 +118,7 @@ def test_an_image_that_fails_verification_is_not_tagged(podman: ExistingEngine) 
     code, report, stderr = build_report(podman.host, *build_arguments("localhost/stand-in:fine"))
     assert code == 4, stderr
     assert report["status"] == "failed"
-    assert "running the proof" in stderr
+    assert "running the verification" in stderr
     assert TAG not in image_names(podman)
 
 

@@ -1,4 +1,4 @@
-"""Proves a built image: runs the payload of the smoke tests in a container of it, as the image's own user."""
+"""Verifies a built image: runs the payload of the smoke tests in a container of it, as the image's own user."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from gpuenv.probe.protocol import numbered, parse_facts
 from gpuenv.smoke.tasks import DEADLINE, DEFAULT_SEED, PAYLOAD, SmokeOptions, derive_seed, select_tests
 
 _PYTHON = "/opt/cupy/bin/python"
-_FOLDER = "gpuenv-proof"
+_FOLDER = "gpuenv-verify"
 _SECONDS = 300.0  # for what needs no GPU: the first import reads gigabytes from a cold disk
 
 
 @dataclass(frozen=True, slots=True)
-class ProofResult:
-    """The result of the proof of an image: verifications, names of the container's GPUs, why it has none."""
+class ImageVerification:
+    """The verifications of an image, names of the container's GPUs, why it has none."""
 
-    proofs: tuple[Verification, ...]
+    verifications: tuple[Verification, ...]
     gpus: tuple[str, ...]
     notes: tuple[str, ...]
 
     @property
     def passed(self) -> bool:
         """Whether there are verifications, and none failed."""
-        return bool(self.proofs) and all(proof.passed is not False for proof in self.proofs)
+        return bool(self.verifications) and all(entry.passed is not False for entry in self.verifications)
 
     @property
     def label(self) -> str:
         """The result in one line, without a time, so that the same image gets the same label."""
-        done = sum(proof.passed is True for proof in self.proofs)
+        done = sum(entry.passed is True for entry in self.verifications)
         where = f"on {len(self.gpus)} GPU(s): {', '.join(dict.fromkeys(self.gpus))}" if self.gpus else "without a GPU"
-        return f"{'passed' if self.passed else 'failed'}: {done} of {len(self.proofs)}, {where}"
+        return f"{'passed' if self.passed else 'failed'}: {done} of {len(self.verifications)}, {where}"
 
 
-def prove(engine: Engine, image: str, choice: Choice, ways: Sequence[str]) -> ProofResult:
+def verify_image(engine: Engine, image: str, choice: Choice, ways: Sequence[str]) -> ImageVerification:
     """Runs the payload in an image: without a GPU, then with GPUs in the first of the engine's ways that works.
 
     Raises:
@@ -61,7 +61,7 @@ def prove(engine: Engine, image: str, choice: Choice, ways: Sequence[str]) -> Pr
         "libraries": list(choice.libraries),
     }
     end = run("--groundwork", order, None)
-    proofs = groundwork_proofs(parse_facts(end.stdout), end, choice)
+    verifications = groundwork_verifications(parse_facts(end.stdout), end, choice)
     notes: list[str] = []
     for way in ways:
         try:
@@ -73,29 +73,35 @@ def prove(engine: Engine, image: str, choice: Choice, ways: Sequence[str]) -> Pr
         if devices:
             tests = _smoke_tests(len(devices))
             seconds = DEADLINE[SmokeLevel.QUICK] * len(tests)
-            more = _smoke_proofs(parse_facts(run("--several", {"tests": tests}, way, seconds).stdout), len(tests))
-            return ProofResult((*proofs, *more), tuple(str(entry.get("name")) for entry in devices), tuple(notes))
+            more = _smoke_verifications(
+                parse_facts(run("--several", {"tests": tests}, way, seconds).stdout), len(tests)
+            )
+            return ImageVerification(
+                (*verifications, *more), tuple(str(entry.get("name")) for entry in devices), tuple(notes)
+            )
         notes.append(f"no GPU by {way}: {census.get('error') or 'the container shows none'}")
-    return ProofResult(proofs, (), tuple(notes))
+    return ImageVerification(verifications, (), tuple(notes))
 
 
-def groundwork_proofs(facts: Mapping[str, Any], end: ContainerEnd, choice: Choice) -> tuple[Verification, ...]:
+def groundwork_verifications(facts: Mapping[str, Any], end: ContainerEnd, choice: Choice) -> tuple[Verification, ...]:
     """The payload's results without a GPU, compared with the choice."""
-    proofs = [_payload_verification(facts, end)]
+    verifications = [_payload_verification(facts, end)]
     versions = facts["versions"] if isinstance(facts.get("versions"), dict) else {}
     for name, wanted in (("cupy", choice.cupy), ("python", choice.python)):
         found = str(versions.get(name))
-        proofs.append(Verification(f"version.{name}", found == wanted or found.startswith(f"{wanted}."), found))
-    proofs.append(Verification("user", facts.get("uid") not in (0, None), f"runs as {facts.get('uid')}"))
+        verifications.append(Verification(f"version.{name}", found == wanted or found.startswith(f"{wanted}."), found))
+    verifications.append(Verification("user", facts.get("uid") not in (0, None), f"runs as {facts.get('uid')}"))
     for key, value in facts.items():
         kind = key.partition(".")[0]
         if kind in ("import", "compiled"):
-            proofs.append(Verification(key, value is None, "" if value is None else str(value)))
+            verifications.append(Verification(key, value is None, "" if value is None else str(value)))
         elif kind in ("library", "cache") and isinstance(value, dict):
-            proofs.append(Verification(key, value.get("error") is None, str(value.get("error") or _where(value))))
+            verifications.append(
+                Verification(key, value.get("error") is None, str(value.get("error") or _where(value)))
+            )
     nvrtc = facts.get("library.nvrtc")
     found = str(nvrtc.get("version")) if isinstance(nvrtc, dict) else "none"
-    return (*proofs, Verification("version.nvrtc", found == str(choice.cuda), found))
+    return (*verifications, Verification("version.nvrtc", found == str(choice.cuda), found))
 
 
 def _payload_verification(facts: Mapping[str, Any], end: ContainerEnd) -> Verification:
@@ -130,7 +136,7 @@ def _smoke_tests(count: int) -> list[dict[str, object]]:
     ]
 
 
-def _smoke_proofs(facts: dict[str, Any], count: int) -> tuple[Verification, ...]:
+def _smoke_verifications(facts: dict[str, Any], count: int) -> tuple[Verification, ...]:
     """The payload's results of the smoke tests."""
     entries = [entry for entry in numbered(facts, "test") if isinstance(entry, dict)]
     ended = Verification("smoke", passed=len(entries) == count, detail=f"{len(entries)} of {count} tests ended")
