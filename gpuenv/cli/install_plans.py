@@ -14,7 +14,8 @@ from gpuenv.cli.install_verification import target_errors, verify_gpu
 from gpuenv.cli.installers import InstallerRequest, conda_run_for, installer_run_for
 from gpuenv.cli.sources import MachineSource, get_snapshot
 from gpuenv.clock import now
-from gpuenv.install.conda_transaction import PreparedCondaInstall, execute_conda, prepare_conda, refuse_pixi
+from gpuenv.install.conda_planner import PreparedCondaInstall, prepare_conda, refuse_pixi
+from gpuenv.install.conda_transaction import execute_conda
 from gpuenv.install.environment import Scheme, read_inventory
 from gpuenv.install.installer_config import Installer
 from gpuenv.install.journal import Store

@@ -10,7 +10,7 @@ from gpuenv.cli.options import InstallerName
 from gpuenv.cli.sources import own_environment
 from gpuenv.install.backends.base import InstallerOptions, TimeBudget
 from gpuenv.install.conda_environment import is_conda
-from gpuenv.install.conda_transaction import CondaRun
+from gpuenv.install.conda_planner import CondaRun
 from gpuenv.install.exceptions import TargetUnusable
 from gpuenv.install.installer_config import Installer, InstallerRun, select_conda, select_installer
 from gpuenv.model.exit_codes import ExitCode

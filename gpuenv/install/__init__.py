@@ -14,7 +14,7 @@ journal, planner                  the record of transactions; from a resolution 
 target_platform, bundle           locks for another machine; bundles
 disk_space                        whether the disks can hold the download
 swap                              file moves
-conda_environment                 a conda environment, and its former state
+conda_environment, conda_planner  a conda environment, and its former state; what conda would change
 rollback, verify                  undoing a transaction; verification before it is kept
 transaction, conda_transaction    executing a plan
 plan_text                         plans and outcomes as text
