@@ -171,9 +171,10 @@ def is_record(kind: Any) -> bool:  # noqa: ANN401 - a type hint
     return is_dataclass(kind) or hasattr(kind, "_field_defaults")
 
 
+@cache
 def field_names(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a record's class
     """The names of a record's fields, in their order."""
-    return cast("tuple[str, ...]", kind.__match_args__)
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else tuple(kind._fields)
 
 
 def field_defaults(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a record's class

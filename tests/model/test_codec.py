@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 import pytest
@@ -112,6 +113,19 @@ def test_a_named_tuple_is_a_record() -> None:
     assert decode(Row, encode(row)) == row
     with pytest.raises(DecodeError, match="the input: lacks versions"):
         decode(Row, {"name": "580"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Named:
+    """A record whose fields are given by name alone."""
+
+    name: str
+    count: int = 0
+
+
+def test_fields_given_by_name_alone_are_written() -> None:
+    assert encode(Named(name="a", count=2)) == {"name": "a", "count": 2}
+    assert decode(Named, {"name": "a"}) == Named(name="a")
 
 
 def test_unknown_keys_are_ignored() -> None:
