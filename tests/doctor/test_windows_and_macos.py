@@ -86,6 +86,12 @@ def test_windows_gets_windows_commands(snapshot: Snapshot, cause: Cause, command
     assert not {*arguments} & {*LINUX_COMMANDS}
 
 
+def test_windows_gets_lines_for_powershell() -> None:
+    target = BROKEN.target._replace(starts_without=known("variables", "x"))
+    (primary,) = [finding for finding in findings(BROKEN._replace(target=target)) if finding.primary]
+    assert [fix.shell_line for fix in primary.fix] == ["Remove-Item Env:PYTHON*"]
+
+
 def test_a_healthy_windows_machine_has_no_findings() -> None:
     assert findings(windows()) == ()
 

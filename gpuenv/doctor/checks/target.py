@@ -19,17 +19,6 @@ _REACHABLE = (
     Fix("Create an environment with a Python that every user may run, not one in another user's home folder."),
     Fix("Or give this user permission to enter the folder and run the file."),
 )
-# Title and fix by what the interpreter starts without, unless it is a single variable.
-_STARTUP_FAULTS = {
-    "startup": (
-        "A start-up file ends or silences the target's interpreter",
-        Fix("Repair or remove what runs when it starts: {}."),
-    ),
-    "variables": (
-        "The target's interpreter does not work with a PYTHON variable that is set",
-        Fix("Unset the variables whose names begin with PYTHON.", shell_line="unset $(env | grep -o '^PYTHON[A-Z_]*')"),
-    ),
-}
 
 
 @check("ENV401", Cause.TARGET_ENVIRONMENT_BROKEN, requires=("ENV403",))
@@ -85,9 +74,7 @@ def _title_and_fixes(snapshot: Snapshot, state: SourceState) -> tuple[str, tuple
         title = f"The target's interpreter cannot be used: {executable}: {why}"
         return title, _REACHABLE if why.endswith("by this user") else _base_fixes(snapshot)
     if without is not None:  # the interpreter itself works
-        title, fix = _STARTUP_FAULTS.get(without, (f"The target's interpreter does not work with {without} set", None))
-        text = fix and fix.text.format(files or "pyvenv.cfg, .pth files, sitecustomize")
-        repair = (fix._replace(text=text),) if fix and text else variable_fixes(snapshot, without)
+        title, repair = _startup_fault(snapshot, without)
         return f"{title}: {executable}", repair
     if state is SourceState.FAILED and target.executable.source == "--python" and not has_python_name(executable):
         fixes = (Fix("Name the interpreter itself, a virtual environment or a conda prefix: --python PATH"),)
@@ -96,6 +83,20 @@ def _title_and_fixes(snapshot: Snapshot, state: SourceState) -> tuple[str, tuple
     if _OTHER_ARCHITECTURE in (snapshot.source("target").detail or ""):
         fault, repair = "is not a program for this machine's architecture", _other_architecture_fixes(snapshot)
     return f"The target's interpreter {fault}: {executable}", repair
+
+
+def _startup_fault(snapshot: Snapshot, without: str) -> tuple[str, tuple[Fix, ...]]:
+    """The title and the fixes of an interpreter that starts without start-up files, or without variables."""
+    if without == "startup":
+        files = ", ".join(snapshot.target.startup_files) or "pyvenv.cfg, .pth files, sitecustomize"
+        fix = Fix(f"Repair or remove what runs when it starts: {files}.")
+        return "A start-up file ends or silences the target's interpreter", (fix,)
+    if without == "variables":
+        is_windows = snapshot.host.os.value == "windows"
+        line = "Remove-Item Env:PYTHON*" if is_windows else "unset $(env | grep -o '^PYTHON[A-Z_]*')"
+        fix = Fix("Unset the variables whose names begin with PYTHON.", shell_line=line)
+        return "The target's interpreter does not work with a PYTHON variable that is set", (fix,)
+    return f"The target's interpreter does not work with {without} set", variable_fixes(snapshot, without)
 
 
 _OTHER_ARCHITECTURE = "Exec format error"  # errno(3), ENOEXEC, of execve(2)
