@@ -252,7 +252,7 @@ def _facts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     """The facts of a snapshot without those of its GPUs, as texts that are comparable between machines."""
     for name in ("host", "driver", "target", "grant", "mps", "container_support"):
         record = getattr(snapshot, name)
-        for field in field_names(record):
+        for field in field_names(record.__class__):
             reading = getattr(record, field)
             if isinstance(reading, Reading) and reading.known and field not in _EXCLUDED.get(name, ()):
                 yield f"{name}.{field}", _text(f"{name}.{field}", reading.value)

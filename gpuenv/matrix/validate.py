@@ -81,7 +81,7 @@ def _head_faults(matrix: Matrix) -> Iterator[MatrixFault]:
     for table in _REQUIRED:
         if not getattr(matrix, table):
             yield MatrixFault(table, "has no rows")
-    for table in field_names(matrix):
+    for table in field_names(Matrix):
         for path in _unprintable(getattr(matrix, table)):
             yield MatrixFault(f"{table}{path}", "a text with control characters or line ends")
 

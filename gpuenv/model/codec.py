@@ -174,7 +174,7 @@ def is_record(kind: Any) -> bool:  # noqa: ANN401 - a type hint
 @cache
 def field_names(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a record's class
     """The names of a record's fields, in their order."""
-    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else tuple(kind._fields)
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else cast("tuple[str, ...]", kind._fields)
 
 
 def field_defaults(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a record's class
