@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,8 @@ from gpuenv.install.installer_config import InstallerRun
 from gpuenv.install.pip_settings import PipSettings
 from gpuenv.probe.children import ChildGroup
 from tests.cli.program import answer, gpuenv
-from tests.install.wheels import SET, make_wheel, numpy
+from tests.install.sandbox import Index
+from tests.install.wheels import SET, numpy
 
 PRINT = ("build-image", "--print", "--no-probe", "--cuda", "12.9")
 DIGEST = "0" * 64
@@ -108,21 +110,18 @@ def test_each_cupy_gets_the_cutensor_that_it_is_linked_with(cupy: str, cuda: int
 
 
 @pytest.fixture
-def index(tmp_path: Path) -> InstallerRun:
-    """uv with wheels of the test's own."""
-    wheels = tmp_path / "wheels"
-    wheels.mkdir()
-    for package in (*SET, numpy("1.26.0")):
-        make_wheel(wheels, package)
+def index(tmp_path: Path) -> Iterator[InstallerRun]:
+    """uv with an index of the test's own."""
+    served = Index(tmp_path / "index", (*SET, numpy("1.26.0")))
     program = str(Path(sys.executable).with_name("uv"))
-    options = InstallerOptions(sys.executable, find_links=str(wheels))
-    return InstallerRun(
+    yield InstallerRun(
         Uv(program, "0.13.9", (), PipSettings((), (), False, ())),
-        options,
-        dict(os.environ),
+        InstallerOptions(sys.executable),
+        {**os.environ, "UV_DEFAULT_INDEX": f"http://{served.address}", "UV_CACHE_DIR": str(tmp_path / "cache")},
         TimeBudget(120),
         ChildGroup(),
     )
+    served.close()
 
 
 def test_a_conflict_is_reported_in_the_words_of_the_installer(index: InstallerRun) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
@@ -15,6 +16,9 @@ from gpuenv.model.cupy import FIRST_UNITED_CUDA, cuda_minor
 from gpuenv.model.finding import Severity
 from gpuenv.model.strings import parse_integer
 from gpuenv.model.versions import CudaVersion
+
+if TYPE_CHECKING:
+    from packaging.specifiers import SpecifierSet
 
 # NVIDIA, CUDA Installation Guide for Linux 13.0, 4.12.2 Meta Packages, table 4 (read 2026-11-21): cuda-libraries and
 # cuda-runtime have the libraries, cuda-toolkit all, cuda-libraries-dev the development packages. That those need the
@@ -169,9 +173,7 @@ def _wheel_cuda_majors(target: BuildTarget) -> set[int]:
             majors.add(max(row.major for row in target.matrix.cuda_majors) if major is None else major)
         line = wheel_line(entry.name, target.matrix)
         if line is not None and "ctk" in entry.extras:
-            admitted = [row for row in line.releases if entry.specifier is None or entry.specifier.contains(row.cupy)]
-            if any("ctk" in row.extras for row in admitted):
-                majors.add(line.cuda_major)
+            majors |= {line.cuda_major for row in _admitted(line, entry.specifier) if "ctk" in row.extras}
     return majors
 
 
@@ -219,12 +221,20 @@ def is_no_line(name: str, matrix: Matrix) -> bool:
     return name.startswith("cupy-cuda") and wheel_line(name, matrix) is None and not later
 
 
+def _admitted(line: WheelLine, specifier: SpecifierSet | None) -> list[Release]:
+    """The releases of a line that a specifier admits.
+
+    Without ``prereleases``, packaging 24 parses the version of ``===latest``, and raises.
+    """
+    return [row for row in line.releases if specifier is None or specifier.contains(row.cupy, prereleases=True)]
+
+
 def release_of(target: BuildTarget, install: Install) -> Release | None:
     """The release that would be installed: the pinned one, else the newest that specifier and Python admit."""
     line = wheel_line(install.name, target.matrix)
     if line is None or install.specifier is None:
         return None
-    rows = [row for row in line.releases if install.specifier.contains(row.cupy)]
+    rows = _admitted(line, install.specifier)
     if install.exact is None:
         tag = None if target.python is None else target.python.tag
         rows = [row for row in rows if row.yanked is None and (tag is None or tag in row.pythons)]

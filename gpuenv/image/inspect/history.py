@@ -80,7 +80,9 @@ def _reinstalled(before: CupyInstall | None, install: Install, command: Command)
 
 
 def _admits(install: Install, release: str | None) -> bool:
-    return release is not None and install.specifier is not None and install.specifier.contains(release)
+    if release is None or install.specifier is None:
+        return False
+    return install.specifier.contains(release, prereleases=True)  # as pip does for an installed one
 
 
 def _relevant_steps(history: Iterable[str]) -> Iterator[str]:
