@@ -22,7 +22,10 @@ from gpuenv.model.snapshot import Snapshot
 from tests.cli import program
 from tests.cli.published_matrix import NEWER, NEWEST, OLDER, published, without_newest
 
-V100 = ("gpu=V100", "driver=580.65.06", "os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "cupy=none")
+V100 = (
+    *("gpu=V100", "driver=580.65.06", "os=linux", "arch=x86_64", "libc=glibc-2.36"),
+    *("python=3.12", "cupy=none", "numpy=2.1.0"),
+)
 
 
 @pytest.fixture(scope="module")

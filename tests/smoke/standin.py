@@ -139,6 +139,8 @@ def kernel(source: str, name: str) -> Any:  # noqa: ANN401 - a function of grid,
 def transform(name: str) -> Any:  # noqa: ANN401 - a function of arrays
     def compute(x: Array, *arguments: Any, **options: Any) -> Array:  # noqa: ANN401
         value = getattr(np.fft, name)(np.asarray(x), *arguments, **options)
+        if x.dtype in (np.float32, np.complex64):  # NumPy 1 transforms in double precision
+            value = value.astype("F" if np.iscomplexobj(value) else "f")
         return on_gpu(spoiled(value, STATE.sickness))
 
     return compute
