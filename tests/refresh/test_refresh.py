@@ -167,7 +167,11 @@ def test_removed_rows_are_measured_as_shipped(tmp_path: Path) -> None:
     measured, _ = read_values(matrix.read_text(encoding="utf-8"), "m.yaml")
     for row in _removed_rows():
         assert measured["sources"].pop(row.key)["sha256"] == row.source["sha256"]
-    assert _text({**measured, "revision": _MATRIX.revision}) == _text(_values())
+    expected = _values()
+    newest = next(row for row in expected["cuda_minors"] if row["cuda"] == "13.5")
+    for key in ("linux", "driver_source", "toolkit_libc", "toolkit_source"):
+        del newest[key]  # from documents, which a refresh does not read
+    assert _text({**measured, "revision": _MATRIX.revision}) == _text(expected)
     assert "-> cupy-cuda13x[ctk]==" in result.stdout
     again = _refresh("--matrix", matrix, XDG_CACHE_HOME=str(tmp_path))
     assert "is up to date" in again.stdout
