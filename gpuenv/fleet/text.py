@@ -120,7 +120,7 @@ def service_lines(fleet: Fleet, most: int | None = None) -> Iterator[TextLine]:
     """
     preferred, total = fleet.preferred, sum(len(answer.machines) for answer in fleet.answers)
     if preferred is None:
-        yield TextLine("No wheel fits any node.", Style.BAD)
+        yield TextLine("No wheel fits any node." if fleet.unserved else "No node was examined.", Style.BAD)
         return
     needed = counted(len(fleet.answers), "wheel")
     yield TextLine(

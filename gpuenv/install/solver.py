@@ -32,10 +32,10 @@ _CONFLICT = re.compile(r"No solution found|ResolutionImpossible|conflict|No matc
 # same as for a release that no index has.
 _NOT_CACHED = re.compile(
     r"not found in the cache|to be downloaded from a registry|network was disabled|[Tt]here (?:is|are) no versions? of"
-    r"|only the following versions of \S+ are available"
 )
-# uv 0.6.15 to 0.12 add "only the following versions of" to a conflict between a dependency and what is installed.
-_BESIDE_INSTALLED = re.compile(r"depends on ([\w.-]+)\S*\s+and\s+\1[<>=]")
+_OTHER_VERSIONS = re.compile(r"only the following versions of \S+ are available")
+# uv 0.6.15 to 0.13.9: a dependency conflicts with an installed or requested version; other versions may be named too.
+_DEPENDENCY_CONFLICT = re.compile(r"depends on ([\w.-]+)(?![\w.-])\S*\s+and\s+\1[<>=]\S*,\s+we\s+can\s+conclude")
 _NO_INDEX = re.compile(
     rf"{NO_VERSIONS.pattern}|[Tt]here (?:is|are) no versions? of|not found in the (?:package registry|provided)"
     r"|only the following versions of \S+ are available"  # uv 0.13.9, of a range in which no version is
@@ -274,8 +274,10 @@ def offline_failure(why: str, requirements: Sequence[str], installer_run: Instal
 def _lacks_files(why: str, installer_run: InstallerRun) -> bool:
     """Whether files are missing because the installer is offline, other than from a bundle."""
     offline = installer_run.options.offline or _is_offline_by_variable(installer_run)
-    is_missing = (_NOT_CACHED.search(why) or NO_VERSIONS.search(why)) and not _BESIDE_INSTALLED.search(why)
-    return offline and installer_run.options.find_links is None and bool(is_missing)
+    is_missing = _NOT_CACHED.search(why) or NO_VERSIONS.search(why)
+    if not is_missing and not _DEPENDENCY_CONFLICT.search(why):
+        is_missing = _OTHER_VERSIONS.search(why)
+    return offline and installer_run.options.find_links is None and is_missing is not None
 
 
 def _is_offline_by_variable(installer_run: InstallerRun) -> bool:

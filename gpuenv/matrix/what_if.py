@@ -180,6 +180,8 @@ def resolve_fleet(machines: Mapping[str, Snapshot], matrix: Matrix, weights: Map
     """
     kinds: dict[Needs, int] = {}  # machines with equal needs are one kind
     kind_of = {name: kinds.setdefault(needs_of(snapshot, matrix), len(kinds)) for name, snapshot in machines.items()}
+    if not kinds:  # no machine could be examined
+        return Fleet((), (), matrix.revision)
     # Candidates with the extra come first, unless every machine has a toolkit.
     orders = {by_preference(needs, matrix) for needs in kinds}
     order = orders.pop() if len(orders) == 1 else by_preference(replace(next(iter(kinds)), toolkits=()), matrix)

@@ -29,7 +29,7 @@ class TestStatus(str, Enum):
 
 
 HEALTH_STATE = "health.state"
-"""The result that compares what NVML reports before and after the tests: no proof that a GPU computes."""
+"""The result that compares what NVML reports before and after the tests: it does not show that a GPU computes."""
 
 THROTTLED = "throttled_"
 """Prefix of measured numbers: the share of a burn-in during which the clock was lower for the reason that follows."""

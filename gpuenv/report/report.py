@@ -148,7 +148,7 @@ def judge(
 ) -> Status:
     """Unfit with any error; fit only if every decisive fact is known and good; otherwise unknown.
 
-    A passed GPU test is proof enough; if GPU tests were requested and none passed, the status stays unknown.
+    A passed GPU test is enough; if GPU tests were requested and none passed, the status stays unknown.
     """
     severities = {finding.severity for finding in diagnosis.findings}
     if Severity.ERROR in severities:
@@ -162,7 +162,7 @@ def judge(
 
 def _is_decided(diagnosis: Diagnosis, snapshot: Snapshot, options: DiagnosisOptions, smoke: SmokeResult | None) -> bool:
     checks = [check for run in diagnosis.checks if run.undecided and (check := find_check(run.code))]
-    if any(check.reads_gpu_tests for check in checks):  # the GPU tests proved nothing
+    if any(check.reads_gpu_tests for check in checks):  # no GPU test passed
         return False
     if _has_passed(smoke):
         return True

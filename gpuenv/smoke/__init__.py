@@ -1,1 +1,1 @@
-"""The smoke tests: proof on the GPU, with numbers, each in a child of its own that may crash or hang."""
+"""The smoke tests compare numbers computed on the GPU, each in a child of its own that may crash or hang."""

@@ -188,6 +188,16 @@ def test_the_record_of_a_collection_says_who_is_silent_although_an_old_report_is
     assert (fleet.asked, fleet.answered, fleet.exit_code) == (4, 2, 8)
 
 
+def test_a_fleet_without_an_examined_node_is_reported(tmp_path: Path) -> None:
+    failure = {"schema": "gpuenv.node/1", "node": "n1", "taken_at": NOW, "run": None, "exit_code": 6}
+    failure |= {"snapshot": None, "report": None, "error": "the matrix is invalid"}
+    (tmp_path / "n1.json").write_text(json.dumps(failure), encoding="utf-8")
+    result = gpuenv("fleet", "report", tmp_path)
+    assert result.returncode == 8, result.stderr
+    assert "Failed: 1 node: the matrix is invalid" in result.stdout
+    assert "No node was examined." in result.stdout
+
+
 def test_stale_and_failed_answers_do_not_count() -> None:
     failed = json.dumps({"schema": "gpuenv.node/1", "node": "n3", "taken_at": NOW, "run": None, "exit_code": 8,
                          "snapshot": None, "report": None, "error": "the driver hangs"}).encode()  # fmt: skip

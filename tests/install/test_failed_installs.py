@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
 
 from gpuenv.cli.commands.schema import schema_of
+from gpuenv.install.backends.base import InstallerOptions, TimeBudget
+from gpuenv.install.backends.uv import Uv
+from gpuenv.install.installer_config import InstallerRun
+from gpuenv.install.pip_settings import PipSettings
+from gpuenv.install.solver import offline_failure
+from gpuenv.probe.children import ChildGroup
 from tests.install.sandbox import MACHINE, contents
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.install.sandbox import Sandbox
 
 NOTHING_FITS = ("--assume", "driver=none", "--assume", "gpu=none")
@@ -31,6 +38,48 @@ def failed_outcome(shared: Sandbox, *arguments: str | Path, **variables: str) ->
     assert " ".join(outcome["message"].split()) in stderr
     assert (outcome["remedy"] or "") in stderr
     return outcome, stderr
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_missing"),
+    [
+        # uv 0.6.15 to 0.11.0, for a conflict with an installed package, its dependency has bounds at both ends.
+        (
+            (
+                "Because cupy-cuda12x==14.2.0 depends on numpy>=2.0,<2.6 and numpy==1.26.4, we can conclude that",
+                "cupy-cuda12x==14.2.0 cannot be used. And because only the following versions of cupy-cuda12x[ctk] are",
+                "available: cupy-cuda12x[ctk]<14.0.1 cupy-cuda12x[ctk]>=14.2.0 and you require cupy-cuda12x>=14.0.1,",
+            ),
+            False,
+        ),
+        # The same, and the release that does not conflict is not in the cache.
+        (
+            (
+                "Because cupy-cuda12x==14.0.1 needs to be downloaded from a registry and cupy-cuda12x>=14.2.0 depends",
+                "on cuda-pathfinder>=1.4 and cuda-pathfinder==1.3.4, we can conclude that cupy-cuda12x cannot be",
+                "used. hint: Packages were unavailable because the network was disabled",
+            ),
+            True,
+        ),
+        (
+            ("Because only the following versions of cupy-cuda12x are available: cupy-cuda12x<=13.4.1 and",),
+            True,
+        ),
+        # Another package whose name begins like the dependency's is no conflict.
+        (
+            (
+                "Because cupy==14 depends on numpy-x>=1 and numpy==1.26.4, we can conclude that it cannot be used. And",
+                "because only the following versions of numpy-x are available: numpy-x<1",
+            ),
+            True,
+        ),
+    ],
+)
+def test_an_offline_conflict_is_not_a_missing_file(lines: tuple[str, ...], is_missing: bool) -> None:  # noqa: FBT001
+    uv = Uv(str(Path(sys.executable).with_name("uv")), "0.13.9", (), PipSettings((), (), False, ()))
+    options = InstallerOptions(sys.executable, offline=True)
+    run = InstallerRun(uv, options, dict(os.environ), TimeBudget(60), ChildGroup())
+    assert (offline_failure("\n".join(lines), ("cupy-cuda12x",), run) is not None) == is_missing
 
 
 @pytest.fixture

@@ -27,17 +27,17 @@ def test_every_check_fails_with_a_reason_without_cupy() -> None:
     assert "cupy" in facts["compiled.9.0"]
     assert all(facts[f"library.{name}"]["error"] for name in ("cublas", "cufft", "nvrtc"))
     choice = next(entry for entry in choices().values() if not isinstance(entry, str))
-    proofs = {proof.name: proof.passed for proof in groundwork_verifications(facts, end, choice)}
-    assert proofs["payload"] is True
-    assert not any(proofs[name] for name in ("version.cupy", "version.nvrtc", "import.cupy", "compiled.9.0"))
+    verifications = {entry.name: entry.passed for entry in groundwork_verifications(facts, end, choice)}
+    assert verifications["payload"] is True
+    assert not any(verifications[name] for name in ("version.cupy", "version.nvrtc", "import.cupy", "compiled.9.0"))
 
 
-def test_a_crashed_payload_proves_nothing() -> None:
+def test_a_crashed_payload_verifies_nothing() -> None:
     choice = next(entry for entry in choices().values() if not isinstance(entry, str))
     for end in (ContainerEnd(139, "", "Segmentation fault"), ContainerEnd(None, "", "")):
-        proofs = groundwork_verifications({}, end, choice)
-        assert proofs
-        assert not any(proof.passed for proof in proofs)
+        verifications = groundwork_verifications({}, end, choice)
+        assert verifications
+        assert not any(entry.passed for entry in verifications)
 
 
 def test_each_of_several_tests_has_its_verdict() -> None:

@@ -85,7 +85,7 @@ def node(
     except OSError as error:
         message = f"{folder}: the report of {name} cannot be written: {error.strerror or error}"
         raise CommandError(ExitCode.USAGE, message) from error
-    status, sentence = "UNKNOWN", f"{found.error}."
+    status, sentence = "UNKNOWN", found.error
     if found.report and found.snapshot:
         status, sentence = verdict(found.report._replace(snapshot=found.snapshot))
     write_stdout(f"{name}: {status}: {sentence}\n")
@@ -113,4 +113,4 @@ def _examined(source: MachineSource, matrix: Path | None, seconds: float, name: 
         return failure(str(error), ExitCode.COULD_NOT_CHECK, name, run, taken_at)
     except CommandError as error:
         reason = "; ".join(filter(None, (error.message, error.remedy)))
-        return failure(reason, error.exit_code, name, run, taken_at)
+        return failure(" ".join(reason.split()), error.exit_code, name, run, taken_at)

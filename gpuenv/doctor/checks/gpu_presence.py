@@ -68,7 +68,7 @@ def no_nvidia_gpu(ctx: CheckContext) -> Outcome:
     for a ROCm other than the installed one, the two do not match.
     How it is seen: the kernel's list of PCI devices, and its AMD nodes. Under WSL and on Jetson boards the GPU is not
     on the PCI bus, so this is not checked; macOS has no NVIDIA driver at all. In a container the bus may be hidden: if
-    NVIDIA's module is loaded, or the kernel is that of a sandbox or of Docker Desktop, an empty bus proves nothing.
+    NVIDIA's module is loaded, or the kernel is that of a sandbox or of Docker Desktop, an empty bus shows nothing.
     Some programs switch a laptop's NVIDIA GPU off with a line in modprobe.d, and some also remove it from the bus. With
     such a line, if the driver's module is installed and there is an integrated GPU, the GPU counts as switched off,
     else as absent.

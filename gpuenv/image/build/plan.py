@@ -244,6 +244,9 @@ def outcome_lines(outcome: ImageOutcome, *, verbose: bool) -> Iterator[TextLine]
     yield TextLine(outcome.message, Style.GOOD if good else Style.BAD, 2)
 
 
+_PHASE_TEXTS = {"prove": "verify"}  # by the name of the phase, if it differs
+
+
 def _image(image: BuiltImage, *, verbose: bool) -> Iterator[TextLine]:
     style = Style.HEADING if image.status is BuildStatus.BUILT else Style.BAD
     yield TextLine(f"{image.tag}: {image.message.splitlines()[0]}", style, 2)
@@ -257,9 +260,8 @@ def _image(image: BuiltImage, *, verbose: bool) -> Iterator[TextLine]:
     if image.steps is not None:
         yield TextLine(f"  steps      {image.steps}, {image.cached} of them out of the cache", hang=13)
     if image.phases:
-        yield TextLine(
-            f"  time       {', '.join(f'{entry.name} {entry.duration:.1f} s' for entry in image.phases)}", hang=13
-        )
+        times = (f"{_PHASE_TEXTS.get(entry.name, entry.name)} {entry.duration:.1f} s" for entry in image.phases)
+        yield TextLine(f"  time       {', '.join(times)}", hang=13)
     for verification in image.proofs:
         if verbose or verification.passed is False:
             word = {True: "passed", False: "FAILED", None: "skipped"}[verification.passed]
