@@ -98,7 +98,7 @@ def test_a_removed_active_environment_is_still_the_target(tmp_path: Path) -> Non
 def test_the_doctor_reports_a_removed_active_environment(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     environment = {**MINIMAL, "VIRTUAL_ENV": str(tmp_path / "gone"), "GPUENV_DRIVER_ROOT": str(tmp_path / "root")}
-    command = [sys.executable, "-m", "gpuenv", "doctor", "--format", "json"]
+    command = [sys.executable, "-m", "gpuenv", "doctor", "--format", "json", "--no-redact"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=20)
     report = json.loads(done.stdout)
     executable = report["snapshot"]["target"]["executable"]
