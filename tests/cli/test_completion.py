@@ -26,6 +26,7 @@ from tests.cli.program import LIMIT, MINIMAL, gpuenv
 from tests.cli.test_startup import HEAVY, imported_modules
 
 SCRIPT = Path(sys.executable).with_name("gpuenv")
+ON_PATH = {**MINIMAL, "PATH": f"{SCRIPT.parent}{os.pathsep}{MINIMAL['PATH']}"}
 NO_DETECTION = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}  # the tests may not run in a shell
 EMPTY = Matrix("", "", {}, (), (), (), (), (), ())
 
@@ -41,12 +42,12 @@ def in_bash(line: str) -> list[str]:
     script = f"""
         {bash_function()}
         COMP_WORDS=({" ".join(map(shlex.quote, words))}) COMP_CWORD={len(words) - 1}
-        _gpuenv_completion {SCRIPT}
+        _gpuenv_completion gpuenv
         printf '%s\\n' "${{COMPREPLY[@]}}"
     """
     result = subprocess.run(
         ["bash", "--norc", "--noprofile", "-c", script],
-        env=MINIMAL, capture_output=True, text=True, check=True, timeout=LIMIT,
+        env=ON_PATH, capture_output=True, text=True, check=True, timeout=LIMIT,
     )  # fmt: skip
     assert result.stderr == ""
     return result.stdout.split()
@@ -118,7 +119,7 @@ def test_fish_shows_values_with_their_meaning() -> None:
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
 def test_fish_completes_after_install_completion(tmp_path: Path) -> None:
-    environment = {**MINIMAL, "HOME": str(tmp_path), "PATH": f"{SCRIPT.parent}{os.pathsep}{MINIMAL['PATH']}"}
+    environment = {**ON_PATH, "HOME": str(tmp_path)}
     lines = []
     for command in ("gpuenv --install-completion; true", "complete -C 'gpuenv explain no-dri'"):
         result = subprocess.run(

@@ -282,7 +282,7 @@ def test_the_doctor_names_its_target_in_the_commands_of_a_fix(tmp_path: Path) ->
     assumed = [f"--assume={fact}" for fact in ("gpu=B200", "driver=450", "cupy=none", "python=3.12")]
     _, result = answer("doctor", "--python", sys.executable, "--no-probe", "--no-redact", *assumed)
     fixes = [fix for finding in result["findings"] for fix in finding["fix"]]
-    assert any(f"gpuenv install --python {sys.executable}" in fix["text"] for fix in fixes), fixes
+    assert any(f"gpuenv install --python {shlex.quote(sys.executable)}" in fix["text"] for fix in fixes), fixes
     recorded = write_snapshot(HIDDEN, tmp_path / "recorded.json")
     _, result = answer("doctor", "--python", sys.executable, "--snapshot", recorded)
     assert "GPU202" in {entry["code"] for entry in result["findings"]}
