@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from packaging.version import Version
 
-from gpuenv.matrix.companions import CudaRole
+from gpuenv.matrix.companions import TOOLKIT, CudaRole
 from gpuenv.matrix.needs import NeededGpu, Needs, advisories_for
 from gpuenv.matrix.ranges import version_of
 from gpuenv.matrix.tables import CudaMinor, Extra, Matrix, Platform, Release, WheelLine
@@ -206,6 +206,7 @@ def _cap(caps: _Caps, nvrtc: CudaVersion) -> ComputeCapability | None:
 
 # What the extra [ctk] installs: the extras of cuda-toolkit that the metadata of CuPy 14.2.0 names.
 _LIBRARIES = ("cublas", "cuda-nvrtc", "cuda-runtime", "cufft", "curand", "cusolver", "cusparse")
+_TOOLKIT_EXTRAS = {"cuda-nvrtc": "nvrtc", "cuda-runtime": "cudart"}  # where the extra has another name than the wheel
 
 
 def shares_libraries(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> bool:
@@ -218,10 +219,22 @@ def shares_libraries(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> boo
     return nvrtc_of_others(wheel, needs) in [row.cuda for row in serving_minors(wheel, needs, matrix)]
 
 
-def lacking_libraries(wheel: WheelCandidate, needs: Needs) -> tuple[str, ...]:
-    """Returns requirements on the CUDA wheels of the line's major version that no other package needs."""
+def lacking_libraries(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tuple[str, ...]:
+    """Returns requirements on the CUDA wheels of the line's major version that no other package needs.
+
+    They are of the CUDA version of the others' NVRTC if possible: cuSOLVER and cuSPARSE cannot be loaded with an older
+    nvJitLink.
+    """
     present, major = library_versions(wheel, needs), wheel.line.cuda_major
-    return tuple(cuda_wheel_requirement(library, major) for library in _LIBRARIES if library not in present)
+    lacking = [library for library in _LIBRARIES if library not in present]
+    nvrtc = nvrtc_of_others(wheel, needs)
+    row = next((row for row in serving_minors(wheel, needs, matrix) if row.cuda == nvrtc and row.toolkit_wheels), None)
+    floor = row.toolkit_libc if row else None
+    is_old = needs.libc is not None and floor is not None and not supports(needs.libc, floor)
+    if lacking and row and not is_old and all(entry.distribution != TOOLKIT for entry in needs.brings):
+        extras = ",".join(sorted(_TOOLKIT_EXTRAS.get(library, library) for library in lacking))
+        return (f"{TOOLKIT}[{extras}]=={nvrtc}.*",)
+    return tuple(cuda_wheel_requirement(library, major) for library in lacking)
 
 
 def nvrtc_of_others(wheel: WheelCandidate, needs: Needs) -> CudaVersion | None:

@@ -223,7 +223,7 @@ def _toolkit_pins(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tuple[
     Without the latter, the extra installs the newest minor version.
     """
     if shares_libraries(wheel, needs, matrix):
-        return lacking_libraries(wheel, needs)
+        return lacking_libraries(wheel, needs, matrix)
     serving = installable(serving_minors(wheel, needs, matrix), wheel, needs)
     nvrtc = nvrtc_of_others(wheel, needs) if wheel.extra else None
     if nvrtc in [row.cuda for row in serving]:

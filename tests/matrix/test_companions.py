@@ -121,9 +121,9 @@ def test_the_cuda_wheels_of_another_package_are_used_and_kept(matrix: Matrix) ->
 @pytest.mark.parametrize(
     ("suffix", "version", "lacking", "requirements"),
     [
-        ("-cu12", "12.8.93", ("curand",), ("cupy-cuda12x==14.2.0", "nvidia-curand-cu12")),
-        ("", "13.0.48", ("curand",), ("cupy-cuda13x==14.2.0", "nvidia-curand==10.*")),
-        ("", "13.0.48", ("cuda-runtime",), ("cupy-cuda13x==14.2.0", "nvidia-cuda-runtime==13.*")),
+        ("-cu12", "12.8.93", ("curand",), ("cupy-cuda12x==14.2.0", "cuda-toolkit[curand]==12.8.*")),
+        ("", "13.0.48", ("curand",), ("cupy-cuda13x==14.2.0", "cuda-toolkit[curand]==13.0.*")),
+        ("", "13.0.48", ("cuda-runtime",), ("cupy-cuda13x==14.2.0", "cuda-toolkit[cudart]==13.0.*")),
         ("-cu12", "12.8.93", ("cuda-nvrtc",), ("cupy-cuda12x[ctk]==14.2.0",)),
     ],
 )
