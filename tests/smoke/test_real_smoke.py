@@ -56,7 +56,7 @@ def smoke(venv: Path, *options: str, **variables: str) -> tuple[int, Any]:
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_without_a_driver_every_test_is_skipped_with_a_reason(release: str, folder: Path, tmp_path: Path) -> None:
-    code, result = smoke(target(release, folder), "--level", "deep", GPUENV_DRIVER_ROOT=str(tmp_path))
+    code, result = smoke(target(release, folder), "--level", "deep", "--faults", GPUENV_DRIVER_ROOT=str(tmp_path))
     assert (code, result["status"], result["exit_code"]) == (5, "skipped", 5)
     assert {test["name"] for test in result["tests"]} == {test.name for test in all_tests()}
     for test in result["tests"]:
@@ -209,9 +209,10 @@ def _names() -> Iterator[str]:
 
 
 def _dotted(node: ast.Attribute) -> Iterator[str]:
-    """The name of an attribute of CuPy: written out from ``cp``, or from ``gpu.cp`` or ``gpu.runtime``."""
+    """The name of an attribute of CuPy: from ``cp`` or ``gpu.runtime``, or from a package, CuPy or NumPy."""
     text = ast.unparse(node)
-    for short, full in (("gpu.cp.", "cp."), ("self.cp.", "cp."), ("gpu.runtime.", "cp.cuda.runtime.")):
+    replaced = {"gpu.cp.": "cp.", "self.cp.": "cp.", "package.": "cp.", "gpu.runtime.": "cp.cuda.runtime."}
+    for short, full in replaced.items():
         text = text.replace(short, full) if text.startswith(short) else text
     if text.startswith(("cp.", "cupyx.")) and text.replace(".", "").replace("_", "").isalnum():
         yield text
