@@ -136,10 +136,15 @@ def _serving_all(
 
 def installable(rows: Sequence[CudaMinor], wheel: WheelCandidate, needs: Needs) -> tuple[CudaMinor, ...]:
     """Returns those of the CUDA minor versions that an extra can install with the C library, if that is known."""
-    if wheel.extra is None or needs.libc is None or not needs.likely_platform.startswith("linux-"):
-        return tuple(rows)
-    floors = ((row, oldest_libc(row, wheel)) for row in rows)
-    return tuple(row for row, floor in floors if floor is None or supports(needs.libc, floor))
+    return tuple(row for row in rows if wheel.extra is None or _is_for_libc(row, wheel, needs))
+
+
+def _is_for_libc(row: CudaMinor, wheel: WheelCandidate, needs: Needs) -> bool:
+    """Whether the C library is new enough for the CUDA wheels of a minor version; true if either is unknown."""
+    floor = oldest_libc(row, wheel)
+    if floor is None or needs.libc is None or not needs.likely_platform.startswith("linux-"):
+        return True
+    return supports(needs.libc, floor)
 
 
 def oldest_libc(row: CudaMinor, wheel: WheelCandidate) -> Libc | None:
@@ -228,10 +233,9 @@ def lacking_libraries(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tu
     present, major = library_versions(wheel, needs), wheel.line.cuda_major
     lacking = [library for library in _LIBRARIES if library not in present]
     nvrtc = nvrtc_of_others(wheel, needs)
-    row = next((row for row in serving_minors(wheel, needs, matrix) if row.cuda == nvrtc and row.toolkit_wheels), None)
-    floor = row.toolkit_libc if row else None
-    is_old = needs.libc is not None and floor is not None and not supports(needs.libc, floor)
-    if lacking and row and not is_old and all(entry.distribution != TOOLKIT for entry in needs.brings):
+    rows = (row for row in serving_minors(wheel, needs, matrix) if row.cuda == nvrtc and row.toolkit_wheels)
+    has_toolkit = any(_is_for_libc(row, wheel, needs) for row in rows)
+    if lacking and has_toolkit and all(entry.distribution != TOOLKIT for entry in needs.brings):
         extras = ",".join(sorted(_TOOLKIT_EXTRAS.get(library, library) for library in lacking))
         return (f"{TOOLKIT}[{extras}]=={nvrtc}.*",)
     return tuple(cuda_wheel_requirement(library, major) for library in lacking)

@@ -137,6 +137,24 @@ def test_cuda_wheels_that_others_lack_are_added(
     assert resolution.wheel.needs_toolkit is None
 
 
+def test_cuda_wheels_that_others_lack_are_not_of_a_toolkit_for_a_newer_c_library(matrix: Matrix) -> None:
+    packages, dependents = _torch(*(set(LIBRARIES) - {"curand"}), version="13.0.48", suffix="")
+    snapshot = _with(machine(matrix, *H100, "os=linux", "arch=x86_64", "libc=glibc-2.17"), packages, dependents)
+    resolution = resolve(snapshot, matrix)
+    assert resolution.wheel is not None
+    assert resolution.wheel.requirements == ("cupy-cuda13x==14.2.0", "nvidia-curand==10.*")
+
+
+def test_cuda_wheels_that_others_lack_leave_their_toolkit_alone(matrix: Matrix) -> None:
+    """An environment has one cuda-toolkit."""
+    packages, dependents = _torch(*(set(LIBRARIES) - {"curand"}), version="12.8.93")
+    toolkit = Dependent("other", "1.0", "cuda-toolkit==12.*")
+    packages, dependents = {**packages, "other": "1.0", "cuda-toolkit": "12.9.1"}, (*dependents, toolkit)
+    resolution = resolve(_with(machine(matrix, *H100), packages, dependents), matrix)
+    assert resolution.wheel is not None
+    assert "nvidia-curand-cu12" in resolution.wheel.requirements
+
+
 def test_the_extra_needs_the_toolkit_of_other_packages(matrix: Matrix) -> None:
     """An environment has one cuda-toolkit."""
     packages = {"numba-cuda": "0.20.0", "cuda-toolkit": "12.9.2"}

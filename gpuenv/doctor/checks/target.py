@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath, PureWindowsPath
 
 from gpuenv.doctor.evidence import evidence_of
-from gpuenv.doctor.fixes.variables import change_fix, variable_fixes
+from gpuenv.doctor.fixes.variables import change_fix, unset_all_fix, variable_fixes
 from gpuenv.doctor.registry import CheckContext, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
@@ -92,10 +92,8 @@ def _startup_fault(snapshot: Snapshot, without: str) -> tuple[str, tuple[Fix, ..
         fix = Fix(f"Repair or remove what runs when it starts: {files}.")
         return "A start-up file ends or silences the target's interpreter", (fix,)
     if without == "variables":
-        is_windows = snapshot.host.os.value == "windows"
-        line = "Remove-Item Env:PYTHON*" if is_windows else "unset $(env | grep -o '^PYTHON[A-Z_]*')"
-        fix = Fix("Unset the variables whose names begin with PYTHON.", shell_line=line)
-        return "The target's interpreter does not work with a PYTHON variable that is set", (fix,)
+        title = "The target's interpreter does not work with a PYTHON variable that is set"
+        return title, (unset_all_fix(snapshot, "PYTHON"),)
     return f"The target's interpreter does not work with {without} set", variable_fixes(snapshot, without)
 
 

@@ -40,6 +40,13 @@ def change_fix(snapshot: Snapshot, name: str, value: str | None = None, text: st
     )
 
 
+def unset_all_fix(snapshot: Snapshot, prefix: str) -> Fix:
+    """A line for the user's shell that unsets the variables whose names begin with a prefix."""
+    is_windows = snapshot.host.os.value == "windows"  # for PowerShell
+    line = f"Remove-Item Env:{prefix}*" if is_windows else f"unset $(env | grep -o '^{prefix}[A-Z_]*')"
+    return Fix(f"Unset the variables whose names begin with {prefix}.", shell_line=line)
+
+
 def _shell_line(snapshot: Snapshot, name: str, value: str | None) -> str:
     if snapshot.host.os.value == "windows":  # for PowerShell
         quoted = (value or "").replace("'", "''")
