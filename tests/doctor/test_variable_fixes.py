@@ -75,6 +75,11 @@ def test_what_a_scheduler_set_is_never_unset(
     assert expected[0] or finding.fix[0].text.endswith("request_gpus = 1")
 
 
+def test_a_job_whose_grant_is_unknown_gets_no_line_that_shows_it_every_gpu(healthy: Snapshot) -> None:
+    finding = findings_by_code(hiding(healthy, "GPU-00000000-0000", PBS_JOBID="4711.head"))["GPU202"]
+    assert lines(finding) == [None, f"grep -rns CUDA_VISIBLE_DEVICES {ORIGIN}"]
+
+
 def test_nodevfiles_is_slurms_without_other_signs_of_it(healthy: Snapshot) -> None:
     finding = findings_by_code(hiding(healthy, "NoDevFiles"))["GPU202"]
     assert finding.title == "Slurm gave this process no GPU: CUDA_VISIBLE_DEVICES=NoDevFiles"

@@ -18,6 +18,9 @@ _SCHEDULERS = ("slurm", "htcondor", "lsf", "pbs")
 NOT_GRANTED = "NoDevFiles"
 """By this value Slurm hides every GPU from a job or a step that requested none."""
 _BY_SCHEDULER = ("", "-1", NOT_GRANTED)
+_VALUE_OF_JOB = Fix(
+    "Use the value that the scheduler sets for this job on this node; carry over none from another node or job."
+)
 _STARTED_WITH = {
     **dict.fromkeys((Container.DOCKER, Container.PODMAN), "its -e or --env-file option, or ENV in its image"),
     Container.KUBERNETES: "env in the pod's specification",
@@ -149,8 +152,9 @@ def visible_devices_fixes(snapshot: Snapshot, value: str) -> tuple[Fix, ...]:
         return steps_of("request-gpu", (scheduler,))
     if value == NOT_GRANTED:
         return (step_fix(snapshot),)
-    if scheduler is not None and granted is not None:
-        return variable_fixes(snapshot, _DEVICES, granted, "Name the GPUs that the job was granted.")
+    if scheduler is not None:
+        named = change_fix(snapshot, _DEVICES, granted, "Name the GPUs that the job was granted.")
+        return (named if granted else _VALUE_OF_JOB, *origin_fixes(snapshot, _DEVICES))
     chosen, every = _chosen_devices(snapshot, value), _every_device(snapshot)
     if every is None:
         return variable_fixes(snapshot, _DEVICES)
