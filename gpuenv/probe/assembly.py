@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpuenv import __version__
@@ -488,9 +488,9 @@ def _container(kernel: Raw, environment: Mapping[str, str]) -> Grant | None:
     if container in (None, "none") or (not mounted and variable is None):
         return None
     source = "/var/run/nvidia-container-devices" if mounted else "NVIDIA_VISIBLE_DEVICES"
-    requested = mounted or parse_device_list(variable or "")
+    requested = _of_gpus(mounted or parse_device_list(variable or ""))
     by = known("kubernetes" if container == "kubernetes" else "container-engine", source)
-    if requested == ("all",):
+    if "all" in requested:
         return Grant(by, missing(f"{source}: all GPUs"), missing(f"{source}: all GPUs"))
     if requested in ((), ("void",)):
         # Set also with CDI, to keep the toolkit from adding CDI's devices a second time.
@@ -499,6 +499,16 @@ def _container(kernel: Raw, environment: Mapping[str, str]) -> Grant | None:
     if requested == ("none",):
         return Grant(by, known(0, source), known((), source))
     return Grant(by, known(len(requested), source), known(requested, source))
+
+
+def _of_gpus(requested: Sequence[str]) -> tuple[str, ...]:
+    """The requested GPUs by their names alone, if they are requested as devices of CDI; without devices of other kinds.
+
+    A device of CDI is ``vendor/class=name``; NVIDIA's classes of GPUs are ``nvidia.com/gpu`` and
+    ``runtime.nvidia.com/gpu``, another is ``nvidia.com/pva`` (NVIDIA Container Toolkit, Support for CDI).
+    """
+    parts = (entry.rpartition("=") for entry in requested)
+    return tuple(name for kind, _, name in parts if not kind or kind.endswith("nvidia.com/gpu"))
 
 
 def parse_device_list(text: str) -> tuple[str, ...]:

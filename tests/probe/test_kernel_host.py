@@ -22,6 +22,10 @@ DOCKER_HOST = (
     "431 29 0:52 / /var/lib/docker/overlay2/AAAA/merged rw,relatime shared:220 - overlay overlay rw\n"
     "440 29 0:53 / /var/lib/docker/containers/3f1c0e/mounts/shm rw,nosuid,nodev,noexec shared:230 - tmpfs shm rw\n"
 )
+ENROOT = (
+    "712 640 8:2 /home/user/.local/share/enroot/cuda / ro,nosuid,nodev,relatime master:1 - ext4 /dev/sda2 rw\n"
+    "730 712 8:2 /home/user/.local/share/enroot/cuda/.lock /.lock ro,nosuid,nodev,noexec,relatime - ext4 /dev/sda2 rw\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -49,6 +53,12 @@ DOCKER_HOST = (
             {},
             "none",
             id="a host on which Docker runs",
+        ),
+        pytest.param(
+            {"proc/1/cgroup": "0::/init.scope\n", "proc/1/comm": "systemd\n", "proc/self/mountinfo": ENROOT},
+            {},
+            "other",
+            id="Enroot, which has the PID namespace of the host",
         ),
         pytest.param({"run/systemd/container": "wsl\n"}, {}, "none", id="WSL with systemd"),
     ],

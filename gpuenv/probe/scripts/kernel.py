@@ -190,6 +190,9 @@ def address_limit() -> int | None:
 # Containers
 
 
+# Enroot, src/runtime.sh: binds its lock file read-only. Its processes are in no PID namespace of their own, so that
+# process 1 is the host's.
+_ENROOT_LOCK = "/.lock"
 _CONTAINER_ROOTS = ("overlay", "fuse-overlayfs", "9p")  # gVisor's root is 9p
 _MOST_CDI, _MOST_DEVICES, _MOST_RULES = 32, 256, 64
 # Linux, Documentation/admin-guide/devices.txt; the other majors are assigned when the driver is loaded.
@@ -203,7 +206,7 @@ _TOOLKIT_PACKAGE = "nvidia-container-toolkit"
 def container(root: str) -> str:
     """The kind of container that this process is in, by each engine's marks."""
     control_groups = read(root, "/proc/1/cgroup") or ""
-    root_type, mounted, _ = mounts(root)
+    root_type, mounted, points = mounts(root)
     named = os.environ.get("container") or read_value(root, "/run/systemd/container") or ""  # noqa: SIM112 - systemd's spelling
     named = "" if named == "wsl" else named  # systemd's name for WSL
     in_pod = "kubepods" in control_groups or "/kubelet/pods/" in mounted
@@ -216,7 +219,7 @@ def container(root: str) -> str:
         ("docker", exists(root, "/.dockerenv") or "/docker" in control_groups or "/docker/containers/" in mounted),
         ("lxc", named == "lxc" or "/lxc" in control_groups),
         ("systemd-nspawn", named == "systemd-nspawn"),
-        ("other", exists(root, "/.flatpak-info")),
+        ("other", exists(root, "/.flatpak-info") or _ENROOT_LOCK in (points or ())),
         ("other", bool(named) or "/containerd/" in mounted or (root_type in _CONTAINER_ROOTS and not is_booted)),
     )
     return next((name for name, is_present in signs if is_present), "none")
