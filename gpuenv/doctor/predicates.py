@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gpuenv.model.gpus import driver_sees_gpu, is_contained, nvidia_on_bus
-from gpuenv.model.nvidia import pci_key
+from gpuenv.model.nvidia import Cuda, pci_key
 from gpuenv.model.snapshot import (
     Container,
     DeviceNode,
@@ -15,6 +15,7 @@ from gpuenv.model.snapshot import (
     Snapshot,
     SourceState,
 )
+from gpuenv.model.strings import pattern
 
 # Kernel drivers that reserve a device for a virtual machine. Linux, drivers/vfio/pci: vfio-pci, and a variant for each
 # kind of device, such as nvgrace_gpu_vfio_pci; drivers/xen/xen-pciback/pci_stub.c and drivers/pci/pci-stub.c.
@@ -22,6 +23,9 @@ _PASSTHROUGH_DRIVERS, _PASSTHROUGH_SUFFIXES = ("pciback", "pci-stub"), ("vfio-pc
 _GPU_DRIVERS = ("nvidia", "nouveau")  # covered by checks of their own
 # Linux, drivers/gpu/nova-core/nova_core.rs: the driver's name, and the module's.
 NOVA, _NOVA_NAMES = "nova_core", ("NovaCore", "nova_core")
+_GPU_NODE = pattern(r"/dev/nvidia\d+")
+# CUDA Driver API, CUresult: the stub is loaded, or libcuda does not fit the driver or the GPU.
+_WRONG_LIBCUDA = (Cuda.STUB_LIBRARY, Cuda.SYSTEM_DRIVER_MISMATCH, Cuda.COMPAT_NOT_SUPPORTED_ON_DEVICE)
 # Where the driver container of NVIDIA's GPU Operator mounts its root on the node (its documentation, hostPaths).
 GPU_OPERATOR_ROOT = "/run/nvidia/driver"
 # Where cos-extensions installs the driver (Google, Container-Optimized OS, Run GPUs).
@@ -82,6 +86,31 @@ def is_open_to_all(node: DeviceNode) -> bool:
     access(2) checks both (Linux, fs/namei.c, inode_permission: devcgroup_inode_permission).
     """
     return node.mode[-3:-1] == "rw"
+
+
+def is_gpu_node(path: str) -> bool:
+    """Whether a device node belongs to one GPU, as /dev/nvidia0 does."""
+    return _GPU_NODE.fullmatch(path) is not None
+
+
+def closed_nodes(snapshot: Snapshot) -> tuple[DeviceNode, ...]:
+    """Returns the nodes that this process may not open, except those of GPUs that were granted to others.
+
+    The control group of a job closes the latter, whose mode allows every user, and leaves another GPU open.
+    """
+    nodes = snapshot.driver.device_nodes
+    has_gpu = any(is_gpu_node(node.path) and node.accessible for node in nodes)
+    return tuple(
+        node
+        for node in nodes
+        if not node.accessible and not (has_gpu and is_gpu_node(node.path) and is_open_to_all(node))
+    )
+
+
+def machine_fails_cuda(snapshot: Snapshot) -> bool:
+    """Whether cuInit fails by a fault of the machine, not by the choice of libcuda, which some codes report."""
+    code = snapshot.driver.cuda_init.value
+    return bool(code) and code not in _WRONG_LIBCUDA
 
 
 def libcuda_absent(snapshot: Snapshot) -> bool:

@@ -323,6 +323,17 @@ def test_an_inaccessible_node_with_an_open_mode_is_blocked_by_cgroup(
     assert [entry.code for entry in findings(snapshot._replace(driver=driver))] == [code]
 
 
+@pytest.mark.parametrize("container", [Container.NONE, Container.APPTAINER])
+@pytest.mark.parametrize(("code", "expected"), [(34, "DRV109"), (804, "DRV111"), (999, "DRV113")])
+def test_gpus_granted_to_other_jobs_are_not_why_cuda_fails(container: Container, code: int, expected: str) -> None:
+    snapshot = working(cuda=code, container=container)
+    of_others = tuple(
+        DeviceNode(f"/dev/nvidia{n}", accessible=False, mode="crw-rw-rw-", owner="0:0") for n in range(1, 8)
+    )
+    driver = snapshot.driver._replace(device_nodes=(*snapshot.driver.device_nodes, *of_others))
+    assert [finding.code for finding in findings(snapshot._replace(driver=driver))] == [expected]
+
+
 @pytest.mark.parametrize(
     ("cupy", "cause"),
     [("cupy-cuda12x", Cause.ROCM_MISMATCH), ("cupy-rocm-5-0", Cause.NO_NVIDIA_GPU), (None, Cause.NO_NVIDIA_GPU)],

@@ -69,6 +69,16 @@ def test_a_hardware_event_is_the_cause_if_cuda_does_not_start() -> None:
     assert (finding.code, finding.severity, finding.primary) == ("GPU209", Severity.ERROR, True)
 
 
+@pytest.mark.parametrize(("code", "expected"), [(34, "DRV109"), (804, "DRV111")])
+def test_an_old_hardware_event_does_not_explain_a_wrong_libcuda(code: int, expected: str) -> None:
+    snapshot = working(cuda=code)._replace(kernel_log=log("NVRM: Xid", xid=74))
+    severities = {finding.code: (finding.severity, finding.primary) for finding in findings(snapshot)}
+    assert severities == {expected: (Severity.ERROR, True), "GPU209": (Severity.WARNING, False)}
+    of_other = working(cuda=code, container=Container.DOCKER)
+    of_other = of_other._replace(kernel_log=log("NVRM: Xid", xid=74, pci="0000:81:00.0"))
+    assert [finding.code for finding in findings(of_other)] == [expected]
+
+
 def test_another_gpu_of_the_host_does_not_concern_a_container() -> None:
     snapshot = working(container=Container.DOCKER)._replace(kernel_log=log("NVRM: Xid", xid=79, pci="0000:81:00.0"))
     assert findings(snapshot) == []

@@ -57,6 +57,27 @@ def test_missing_nodes_have_other_causes_in_a_container_or_without_a_gpu() -> No
     assert "CTR303" not in {finding.code for finding in findings(unloaded)}
 
 
+def test_a_missing_uvm_node_does_not_explain_a_wrong_libcuda_or_a_jetson() -> None:
+    stub, jetson = working(cuda=34), working(cuda=999)
+    nodes = tuple(node for node in stub.driver.device_nodes if node.path != "/dev/nvidia-uvm")
+    assert len(nodes) < len(stub.driver.device_nodes)
+    stub = stub._replace(driver=stub.driver._replace(device_nodes=nodes))
+    assert [finding.code for finding in findings(stub)] == ["DRV109"]
+    board = jetson.host._replace(tegra=known("R36", "/etc/nv_tegra_release"))
+    jetson = jetson._replace(host=board, driver=jetson.driver._replace(device_nodes=nodes))
+    (finding,) = findings(jetson)
+    assert (finding.code, "nvidia-modprobe" in fix_texts(finding)) == ("DRV113", False)
+
+
+def test_a_board_whose_gpu_is_not_on_the_bus_gets_no_advice_about_its_seating() -> None:
+    snapshot = working(cuda=999)
+    board = snapshot.host._replace(tegra=known("R35", "/etc/nv_tegra_release"))
+    snapshot = snapshot._replace(host=board, gpus=(), gpu_count=Reading(), pci_gpus=())
+    (finding,) = findings(snapshot)
+    assert (finding.code, finding.title) == ("DRV113", "CUDA cannot be initialized")
+    assert "seating" not in fix_texts(finding)
+
+
 @pytest.mark.parametrize(
     ("variable", "devices", "first", "runtime"),
     [

@@ -13,7 +13,15 @@ from gpuenv.doctor.fixes.containers import (
     lost_gpu_fixes,
     request_gpu_fixes,
 )
-from gpuenv.doctor.predicates import is_driver_probed, is_open_to_all, libcuda_absent, libraries_absent
+from gpuenv.doctor.predicates import (
+    closed_nodes,
+    is_driver_probed,
+    is_gpu_node,
+    is_open_to_all,
+    libcuda_absent,
+    libraries_absent,
+    machine_fails_cuda,
+)
 from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -114,14 +122,14 @@ def cgroup_lost_gpu(ctx: CheckContext) -> Outcome:
     is started.
     """
     snapshot = ctx.snapshot
-    nodes = snapshot.driver.device_nodes
+    closed = closed_nodes(snapshot)
     rules = snapshot.container_support.device_rules
     refused = snapshot.driver.nvml_init.value in (Nvml.UNKNOWN, Nvml.NO_PERMISSION)
     refused = refused or (rules.value is not None and not any("r" in rule.rpartition(" ")[2] for rule in rules.value))
-    refused = refused or any(is_open_to_all(node) and not node.accessible for node in nodes)
-    if not is_contained(snapshot) or not driver_nodes(snapshot) or not refused or not _cuda_fails(snapshot):
+    refused = refused or any(map(is_open_to_all, closed))
+    if not is_contained(snapshot) or not driver_nodes(snapshot) or not refused or not machine_fails_cuda(snapshot):
         return
-    if any(not is_open_to_all(node) and not node.accessible for node in nodes):
+    if not all(map(is_open_to_all, closed)):
         return  # their mode denies access to this user; nothing was lost
     yield Symptom(
         "This container has lost access to the GPU that it was started with",
@@ -205,10 +213,10 @@ def device_node_missing(ctx: CheckContext) -> Outcome:
             ),
         )
         return
-    if not nodes or nodes == ("/dev/dxg",) or not _cuda_fails(snapshot):
-        return
+    if not nodes or nodes == ("/dev/dxg",) or ctx.needs.tegra or not machine_fails_cuda(snapshot):
+        return  # JetPack 5 and 6 have no nvidia-uvm
     missing = [path for path in (CONTROL, _UVM) if path not in nodes]
-    numbered = any(path.removeprefix("/dev/nvidia").isdigit() for path in nodes)
+    numbered = any(map(is_gpu_node, nodes))
     if not numbered and (is_contained(snapshot) or driver_sees_gpu(snapshot)):
         missing.append("/dev/nvidia0")  # on a host, a GPU that the driver does not drive has no node
     if not missing:
@@ -229,7 +237,7 @@ def _has_private_dev(snapshot: Snapshot) -> bool:
     is_host = snapshot.host.container.value is Container.NONE and not snapshot.host.sandbox.known
     is_driven = module_loaded(snapshot) and snapshot.gpu_count.source == "/proc/driver/nvidia/gpus"
     refused = snapshot.driver.nvml_init.value == Nvml.DRIVER_NOT_LOADED
-    return is_host and is_driven and bool(snapshot.gpu_count.value) and (refused or _cuda_fails(snapshot))
+    return is_host and is_driven and bool(snapshot.gpu_count.value) and (refused or machine_fails_cuda(snapshot))
 
 
 @check("CTR304", Cause.DEVICE_NODE_PERMISSION, requires=("CTR301",))
@@ -244,9 +252,8 @@ def device_node_permission(ctx: CheckContext) -> Outcome:
     """
     snapshot = ctx.snapshot
     is_container = is_contained(snapshot)  # CTR306 reports control groups
-    nodes = snapshot.driver.device_nodes
-    closed = [node for node in nodes if not node.accessible and not (is_container and is_open_to_all(node))]
-    if not closed or not (_cuda_fails(snapshot) or snapshot.driver.nvml_init.value):
+    closed = [node for node in closed_nodes(snapshot) if not (is_container and is_open_to_all(node))]
+    if not closed or not (machine_fails_cuda(snapshot) or snapshot.driver.nvml_init.value):
         return
     unknown_grant = snapshot.grant.by.value == "slurm" and not snapshot.grant.gpus.known
     yield Symptom(
@@ -332,10 +339,6 @@ _KEEP_GROUPS = Fix(
     ("podman", "run", "--group-add=keep-groups", "--device", "nvidia.com/gpu=all", "IMAGE"),
 )
 _GREP_RULES = ("grep", "-rn", "nvidia", "/etc/modprobe.d", "/etc/udev/rules.d", "/usr/lib/udev/rules.d")
-
-
-def _cuda_fails(snapshot: Snapshot) -> bool:
-    return bool(snapshot.driver.cuda_init.value)
 
 
 _SNAP = Fix("Docker from a snap package cannot use it: install Docker's own packages instead.")

@@ -17,7 +17,7 @@ from gpuenv.doctor.evidence import evidence_of, hardware_event_evidence, hardwar
 from gpuenv.doctor.fixes.distributions import driver_package_fixes, other_kernel_modules_fixes
 from gpuenv.doctor.fixes.gpus import SHOW_REMAPPING, gpu_label, is_slot_board, look_for_xid, reset_fixes, smi_selector
 from gpuenv.doctor.fixes.kernel_module import excluded_gpu_fixes
-from gpuenv.doctor.predicates import gpus_not_listed
+from gpuenv.doctor.predicates import gpus_not_listed, machine_fails_cuda
 from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check, severity_for_unusable_gpu
 from gpuenv.matrix.products import branch_of, generation_for, product_by_pci, product_near_pci
 from gpuenv.matrix.tables import Matrix, Product
@@ -49,7 +49,7 @@ def hardware_event_logged(ctx: CheckContext) -> Outcome:
         return  # NVML reports the same GPU
     names = {pci_key(gpu.pci.value): gpu.name.value for gpu in reversed(snapshot.gpus)}
     events = hardware_events(snapshot)
-    if is_contained(snapshot) and not snapshot.driver.cuda_init.value:  # the log is the host's, with all its GPUs
+    if is_contained(snapshot) and not machine_fails_cuda(snapshot):  # the log is the host's, with all its GPUs
         events = tuple(event for event in events if event.pci in names)
     if not events:
         return
@@ -59,7 +59,7 @@ def hardware_event_logged(ctx: CheckContext) -> Outcome:
         f"The kernel log has a hardware event of {' and '.join(gpus)}: {', '.join(kinds)}",
         hardware_event_evidence(snapshot),
         _event_fixes(snapshot, events),
-        Severity.ERROR if snapshot.driver.cuda_init.value else Severity.WARNING,
+        Severity.ERROR if machine_fails_cuda(snapshot) else Severity.WARNING,
     )
 
 

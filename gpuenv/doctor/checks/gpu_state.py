@@ -10,13 +10,12 @@ from collections.abc import Iterator, Sequence
 from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.gpus import SHOW_REMAPPING, gpu_label, is_slot_board, reset_fixes, smi_selector
 from gpuenv.doctor.fixes.variables import select_fixes
-from gpuenv.doctor.predicates import is_driver_probed, is_open_to_all
+from gpuenv.doctor.predicates import is_driver_probed, is_gpu_node, is_open_to_all
 from gpuenv.doctor.registry import CheckContext, Outcome, Symptom, check, severity_for_unusable_gpu
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.gpus import is_contained
 from gpuenv.model.snapshot import SEVERE_THROTTLE_REASONS, ComputeMode, DeviceNode, Gpu, Snapshot, Virtualization
-from gpuenv.model.strings import pattern
 
 _REQUIRES = ("DRV100", "GPU201", "GPU202", "GPU203")
 _EXCLUSIVE = (ComputeMode.EXCLUSIVE_PROCESS, ComputeMode.EXCLUSIVE_THREAD)
@@ -28,7 +27,6 @@ _BRIDGE_LINKS = 4
 _COMPLETED = "completed"  # the registration of a GPU in an NVSwitch fabric
 _NARROW = 4  # a link of at most this fraction of its lanes is broken; a slot or a switch often halves them
 _LOW = 2  # a limit of less than this fraction of the vendor's is a mistake or a fault; sites often set three quarters
-_GPU_NODE = pattern(r"/dev/nvidia\d+")
 
 
 def _visible(snapshot: Snapshot) -> list[tuple[int, Gpu]]:
@@ -419,4 +417,4 @@ def gpu_node_closed(ctx: CheckContext) -> Outcome:
 
 def _is_closed(node: DeviceNode) -> bool:
     """Whether mode and owner of a GPU's node exclude this user; what a control group excludes is so by design."""
-    return _GPU_NODE.fullmatch(node.path) is not None and not node.accessible and not is_open_to_all(node)
+    return is_gpu_node(node.path) and not node.accessible and not is_open_to_all(node)

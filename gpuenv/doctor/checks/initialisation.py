@@ -373,24 +373,27 @@ def initialisation_failed(ctx: CheckContext) -> Outcome:
     elif driver_sees_gpu(snapshot):
         title = "CUDA cannot be initialized, though the driver answers"
         yield Symptom(title, evidence, _vgpu_type_fixes(snapshot) or _init_fixes(ctx, code))
-    elif code == Cuda.NO_DEVICE and not nvidia_on_bus(snapshot) and not snapshot.host.wsl.value:
-        yield NotKnown("neither the driver nor the PCI bus shows an NVIDIA GPU")
     else:
-        yield _not_listed(snapshot, evidence)
+        yield _not_listed(ctx, code, evidence)
 
 
-def _not_listed(snapshot: Snapshot, evidence: tuple[Evidence, ...]) -> Symptom:
-    """A GPU may be on the bus, but the driver lists none: another driver holds it, or an option excludes it.
+def _not_listed(ctx: CheckContext, code: int, evidence: tuple[Evidence, ...]) -> Symptom | NotKnown:
+    """The driver lists no GPU; one that is on the bus may be held by another driver, or excluded by an option.
 
-    The bus of WSL never shows the GPU.
+    The bus shows neither the GPU of WSL nor that of most Tegra boards.
     """
+    snapshot = ctx.snapshot
+    on_bus = nvidia_on_bus(snapshot) or ()
     if snapshot.host.wsl.value:
         return Symptom("Windows does not give WSL access to the GPU", evidence, _wsl_fixes(snapshot))
+    if not on_bus:
+        if code == Cuda.NO_DEVICE and not ctx.needs.tegra:
+            return NotKnown("neither the driver nor the PCI bus shows an NVIDIA GPU")
+        return Symptom("CUDA cannot be initialized", evidence, _init_fixes(ctx, code))
     excluded = excluded_gpu_fixes(snapshot)
     if excluded:
         evidence += evidence_of(snapshot, "driver.excluded_gpus", "driver.module_options")
     title = "The driver does not list the NVIDIA GPU that is on the PCI bus"
-    on_bus = nvidia_on_bus(snapshot) or ()
     held = [gpu for gpu in on_bus if is_passed_through(gpu)]
     if held:
         title += f": {kernel_driver_names(held)} holds it"
