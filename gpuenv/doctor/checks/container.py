@@ -245,7 +245,8 @@ def device_node_permission(ctx: CheckContext) -> Outcome:
     """The device nodes exist, but this user may not open them.
 
     What it means: other users may read and write /dev/nvidia*, but not this one, so neither NVML nor CUDA works.
-    How it is seen: the mode and owner of the nodes, together with an initialization that fails.
+    How it is seen: the mode and owner of the nodes, together with an initialization that fails. Nodes of GPUs that a
+    control group keeps for others do not count, as in a job with one GPU of eight.
     What to do: on a host, add the user to the group that owns the nodes; if that group is root, remove the module's
     option or the udev rule that restricts them: by default every user may open them. In a container, run with the group
     (--group-add) or allow the devices. A Slurm job can open only the GPUs that it requested.
