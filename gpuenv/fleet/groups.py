@@ -24,6 +24,7 @@ from gpuenv.fleet.node_sets import natural_order
 from gpuenv.fleet.reader import ReportFile
 from gpuenv.model.documents import FleetFile, FleetSilence
 from gpuenv.model.finding import Severity
+from gpuenv.model.redaction import cut_text
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.strings import sanitize
 from gpuenv.report.report import Status
@@ -227,7 +228,7 @@ def _summarize(document: dict[str, Any], partial: Partial, known: dict[NodeFindi
 
 
 def _short(text: str) -> str:
-    return sanitize(text[:_LONGEST])
+    return sanitize(cut_text(text, _LONGEST))
 
 
 def group_of(snapshot: Any, *, host_only: bool) -> str:  # noqa: ANN401 - JSON

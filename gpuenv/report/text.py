@@ -25,6 +25,7 @@ from gpuenv.model.finding import (
 )
 from gpuenv.model.gpus import CONTROL_GROUP, host_is_hidden
 from gpuenv.model.nvidia import NVIDIA, Nvml
+from gpuenv.model.redaction import cut_text
 from gpuenv.model.resolution import BY_CALLER, Resolution
 from gpuenv.model.snapshot import Gpu, Snapshot, SourceState
 from gpuenv.report.job import host_text
@@ -259,7 +260,7 @@ def evidence_text(entry: Evidence) -> str:
     """``driver.version: 550.54.15 [nvml]``."""
     value = entry.value
     if len(value) > _MAX_EVIDENCE:
-        value = f"{value[:_SHOWN_EVIDENCE]} ... (cut: {len(value)} characters)"
+        value = f"{cut_text(value, _SHOWN_EVIDENCE)} (cut: {len(value)} characters)"
     return f"{entry.fact}: {value} [{entry.source}]" if entry.source else f"{entry.fact}: {value}"
 
 

@@ -24,10 +24,12 @@ from gpuenv.fleet.runners.task import Answer, Nodes, RunnerError, Task, ask_each
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.codec import encode
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.redaction import hide_secrets
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.report.report import Report, Status
 from tests.cli.program import gpuenv
 from tests.support.matrix import MATRIX
+from tests.support.planted_secrets import LONG_URL, shown_parts
 from tests.support.processes import is_running
 
 if TYPE_CHECKING:
@@ -175,6 +177,14 @@ def test_clients_that_hang_die_or_flood_are_named_within_the_time_limit(tmp_path
         "failed": "ssh: connect to host failed: No route to host",
         "missing": "No such file or directory",
     }
+
+
+def test_the_reason_of_a_silent_node_is_not_cut_within_a_secret() -> None:
+    commands = {"n1": (sys.executable, "-c", f"import sys; sys.exit('error: cannot open {LONG_URL.line}')")}
+    (found,) = ask_each(commands, TASK)
+    assert found.reason is not None
+    assert found.reason.startswith("error: cannot open")
+    assert shown_parts(LONG_URL, hide_secrets(found.reason)) == []
 
 
 def test_an_interrupt_ends_every_client_and_keeps_the_reports(tmp_path: Path) -> None:

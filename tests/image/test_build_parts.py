@@ -27,7 +27,9 @@ from gpuenv.image.engine.engine_answers import engine_image
 from gpuenv.image.engine.errors import EngineError
 from gpuenv.image.labels import LEFT_OUT_FILES
 from gpuenv.install.plan import Pin
+from gpuenv.model.redaction import hide_secrets
 from tests.image.matrix import choices
+from tests.support.planted_secrets import LONG_URL, shown_parts
 
 DIGEST = "sha256:" + "0" * 64
 
@@ -84,6 +86,14 @@ def test_each_step_is_announced_once_however_the_output_is_cut(output: str, step
             progress.feed(output[start : start + size])
         assert (progress.steps, progress.cached, len(announced)) == (steps, cached, steps)
         assert "RUN b" in progress.log
+
+
+def test_a_long_step_is_not_cut_within_a_secret() -> None:
+    announced: list[str] = []
+    Progress(announced.append).feed(f"#5 [2/3] RUN curl {LONG_URL.line}\n")
+    (shown,) = announced
+    assert "RUN curl" in shown
+    assert shown_parts(LONG_URL, hide_secrets(shown)) == []
 
 
 def test_a_command_contains_no_value_of_an_argument_or_secret() -> None:

@@ -9,7 +9,9 @@ import pytest
 from gpuenv.image.inspect.image_facts import ImageError
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Severity
+from gpuenv.model.redaction import hide_secrets
 from tests.image.dockerfiles import CTK, DEVEL, PARTS, RUNTIME, SLIM, WHEEL, at, judged, located
+from tests.support.planted_secrets import LONG_URL, shown_parts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -282,3 +284,18 @@ def test_the_supported_pythons_are_listed_as_versions(tmp_path: Path) -> None:
 def test_a_pin_to_text_that_is_no_version_is_no_pin(tmp_path: Path) -> None:
     found = judged(tmp_path, "FROM nvidia/cuda:12.9.1-devel-ubuntu24.04\nRUN pip install cupy-cuda12x===latest\n")
     assert found.findings == ()
+
+
+def test_a_long_command_is_not_cut_within_a_secret(tmp_path: Path) -> None:
+    fetch = f"./fetch_cuda.sh {LONG_URL.line}"
+    for command in (fetch, f"if a; then {fetch}; fi"):
+        notes = judged(tmp_path, f"{SLIM}\nRUN {command}\n{WHEEL}").findings
+        assert "fetch_cuda" in str(notes)
+        assert shown_parts(LONG_URL, hide_secrets(str(notes))) == []
+
+
+def test_a_long_library_path_is_not_cut_within_a_secret(tmp_path: Path) -> None:
+    path = f"/usr/local/cuda/compat:{LONG_URL.line}"
+    (found,) = judged(tmp_path, f"{DEVEL}\nENV LD_LIBRARY_PATH={path}").findings
+    assert found.code == "DKF911"
+    assert shown_parts(LONG_URL, hide_secrets(str(found.evidence))) == []

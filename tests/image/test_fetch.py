@@ -18,8 +18,10 @@ from gpuenv.image.inspect.fetch import FetchOptions, fetch
 from gpuenv.image.inspect.image_facts import ImageError, ImageFacts, ImagePlatform
 from gpuenv.image.inspect.manifest import MAX_MANIFEST
 from gpuenv.image.reference import parse_reference
+from gpuenv.model.redaction import hide_secrets
 from tests.image.layouts import Made, digest, manifest
 from tests.image.registry_server import Handler, Served, serving, silent, trickling, with_token
+from tests.support.planted_secrets import LONG_URL, shown_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,6 +129,20 @@ def test_a_helper_that_fails_is_announced_and_the_registry_used_without_credenti
         image = get(served.name, tmp_path, announced=announced, PATH=f"{tmp_path}/bin:{os.environ['PATH']}")
         assert image.environment["ARCH"] == "amd64"
         assert message in "".join(announced)
+
+
+def test_the_message_of_a_helper_or_a_registry_is_not_cut_within_a_secret(tmp_path: Path) -> None:
+    with serving(AMD) as served:
+        helper(tmp_path, f"echo 'cannot open {LONG_URL.line}' >&2; exit 1")
+        (tmp_path / ".docker").mkdir()
+        (tmp_path / ".docker/config.json").write_text(json.dumps({"credsStore": "made"}))
+        served.respond = answering(418, json.dumps({"errors": [{"message": f"see {LONG_URL.line}"}]}).encode())
+        announced: list[str] = []
+        with pytest.raises(ImageError, match="see ") as caught:
+            get(served.name, tmp_path, announced=announced, PATH=f"{tmp_path}/bin:{os.environ['PATH']}")
+    assert "cannot open" in announced[0]
+    for text in (*announced, str(caught.value)):
+        assert shown_parts(LONG_URL, hide_secrets(text)) == []
 
 
 @pytest.mark.parametrize(

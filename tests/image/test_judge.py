@@ -9,17 +9,19 @@ import pytest
 
 from gpuenv.image import labels
 from gpuenv.image.inspect.image_facts import ImageFacts
-from gpuenv.image.inspect.image_report import ImageRequirementStatus, MachineVerdict
+from gpuenv.image.inspect.image_report import ImageReport, ImageRequirementStatus, MachineVerdict, report_lines
 from gpuenv.image.inspect.rule_context import brands_of
 from gpuenv.image.inspect.verdict import judge_machine
 from gpuenv.image.rule_registry import all_rules
 from gpuenv.matrix.assume import assume
 from gpuenv.model.finding import Severity
 from gpuenv.model.reading import known
+from gpuenv.model.redaction import hide_secrets
 from gpuenv.model.snapshot import Gpu, Snapshot
 from gpuenv.report.report import Status
 from tests.image.admission import rows
 from tests.support.matrix import MATRIX
+from tests.support.planted_secrets import LONG_URL, shown_parts
 
 NVIDIA = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
 
@@ -203,6 +205,28 @@ def test_an_image_that_does_not_run(
     assert [each.primary for each in found.findings].count(True) == 1
     assert found.findings[0].primary
     assert found.changes
+
+
+@pytest.mark.parametrize(
+    ("facts", "code"),
+    [
+        (
+            replace(
+                image("12.4.1"), history=(f"RUN apt-get install -y libnvidia-compute-590 && curl {LONG_URL.line}",)
+            ),
+            "IMG914",
+        ),
+        (image("12.4.1", CUDA_VISIBLE_DEVICES=f"-1,{LONG_URL.line}"), "IMG912"),
+        (plain(image_labels={labels.PROOF: f"failed: {LONG_URL.line}", labels.CUDA: "12.9"}), "IMG916"),
+    ],
+)
+def test_a_text_of_an_image_is_not_cut_within_a_secret(facts: ImageFacts, code: str) -> None:
+    found = verdict(facts, host("driver=580", "gpu=H100"))
+    finding = next(each for each in found.findings if each.code == code)
+    assert shown_parts(LONG_URL, hide_secrets(str(finding))) == []
+    report = ImageReport("made", "image", found.status, 1, machines=(found,))
+    shown = "".join(line.text for line in report_lines(report, verbose=True))
+    assert shown_parts(LONG_URL, hide_secrets(shown)) == []
 
 
 def test_each_gpu_must_meet_the_requirement() -> None:

@@ -13,15 +13,17 @@ from gpuenv.doctor.diagnose import UNKNOWN, Diagnosis, DiagnosisOptions, diagnos
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
-from gpuenv.model.finding import CheckRun, CheckStatus, Severity
+from gpuenv.model.finding import CheckRun, CheckStatus, Evidence, Severity
 from gpuenv.model.reading import known
+from gpuenv.model.redaction import hide_secrets
 from gpuenv.model.snapshot import ContainerSupport, CupyInstallation, DeviceNode, Gpu, Grant, KernelMessage, Snapshot
 from gpuenv.report.html import html_text
 from gpuenv.report.markdown import render
 from gpuenv.report.report import Report, Status, judge, make_report
 from gpuenv.report.snapshot_text import fact_lines
-from gpuenv.report.text import gpu_rows, report_lines
+from gpuenv.report.text import evidence_text, gpu_rows, report_lines
 from gpuenv.report.text_line import Style
+from tests.support.planted_secrets import LONG_URL, shown_parts
 
 MATRIX = load(data_path("matrix.yaml"))
 HEALTHY = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "numpy=2.1.0")
@@ -171,6 +173,11 @@ def test_long_evidence_is_cut_in_the_text() -> None:
     assert "cut: " in shown[0]
     assert len(shown[0]) < 1000
     assert any(folders in entry.value for finding in report.findings for entry in finding.evidence)
+
+
+def test_long_evidence_is_not_cut_within_a_secret() -> None:
+    entry = Evidence("environment.CUDA_PATH", f"{LONG_URL.line} {'/opt' * 300}", "environment")
+    assert shown_parts(LONG_URL, hide_secrets(evidence_text(entry))) == []
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "html", "junit", "github"])

@@ -195,6 +195,7 @@ IN_LINES_AFTER = (
 )
 WORD = _WORD
 PLANTED = BY_NAME + IN_URLS + BY_FORM + IN_COMMANDS
+(LONG_URL,) = _planted(("URL with a long password", f"https://ci:«{'hunter2-' * 50}»@pypi.example/simple"))
 
 HARMLESS = (
     "PWD=/home/alice/work",

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpuenv.fleet.runners.task import Answer, Nodes, RunnerError, Task, checked_names, command_lines
+from gpuenv.model.redaction import cut_text, hide_secrets
 
 _POLL = 1.0  # seconds
 _CONNECT_SECONDS = 20
@@ -105,7 +106,7 @@ def ask(nodes: Nodes, task: Task) -> Iterator[Answer]:
 def _answer(node: str, future: Any) -> Answer:  # noqa: ANN401 - a class of an extra
     error = future.exception()
     if error is not None:
-        return Answer(node, b"", f"{type(error).__name__}: {error}"[:200])
+        return Answer(node, b"", cut_text(f"{type(error).__name__}: {error}", 200))
     result = future.result()
-    reason = None if result.stdout else (result.stderr or b"").decode("utf-8", "replace").strip()[-200:]
+    reason = None if result.stdout else hide_secrets((result.stderr or b"").decode("utf-8", "replace")).strip()[-200:]
     return Answer(node, result.stdout, reason)

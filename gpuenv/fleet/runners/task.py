@@ -10,6 +10,7 @@ from contextlib import closing
 from typing import NamedTuple
 
 from gpuenv.fleet.node_report import is_node_name
+from gpuenv.model.redaction import cut_text
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
 
 _CLIENT_SECONDS = 60.0  # for a question to an engine
@@ -94,7 +95,7 @@ def failure_reason(result: ChildResult) -> str:
     lines = [line.strip() for line in result.stderr.splitlines() if line.strip()]
     errors = [line for line in lines if "error" in line.lower()]
     ending = result.signal_name or f"exit code {result.exit_code}"
-    return [ending, *lines, *errors][-1][:_LONGEST_REASON]
+    return cut_text([ending, *lines, *errors][-1], _LONGEST_REASON)
 
 
 def ask_each(commands: Mapping[str, Sequence[str]], task: Task) -> Iterator[Answer]:

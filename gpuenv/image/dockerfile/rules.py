@@ -41,6 +41,7 @@ from gpuenv.matrix.tables import Flavour, WheelLine
 from gpuenv.model.causes import Cause
 from gpuenv.model.cupy import has_own_headers, refused_variables
 from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.redaction import cut_text
 from gpuenv.model.strings import command_name
 from gpuenv.model.versions import CudaVersion
 
@@ -323,7 +324,7 @@ def compat_on_path(target: BuildTarget) -> FileSymptoms:
                 target.location(setting),
                 f"LD_LIBRARY_PATH {_compat_title(part) if compat else f'names the stub of libcuda: {part}'}",
                 _COMPAT_FIX if compat else "Use LIBRARY_PATH, which the linker reads and the loader does not.",
-                Evidence("LD_LIBRARY_PATH", setting.value[:160], target.file),
+                Evidence("LD_LIBRARY_PATH", cut_text(setting.value, 160), target.file),
                 severity=Severity.WARNING,
             )
     for run in target.run_commands:

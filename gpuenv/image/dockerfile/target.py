@@ -28,6 +28,7 @@ from gpuenv.image.dockerfile.requirements import (
 from gpuenv.image.dockerfile.shell import SHELLS, Command, ShellWord, commands
 from gpuenv.image.dockerfile.stages import Setting, Stage, Step
 from gpuenv.matrix.tables import Matrix
+from gpuenv.model.redaction import cut_text
 from gpuenv.model.versions import PythonVersion
 
 _CUDA_FOLDER = re.compile(r"/(?:usr/?)?|/usr/local/?|(?:/usr/local|/opt)/cuda(?:-[\d.]+)?(?:/.*)?")
@@ -221,8 +222,7 @@ def _gives_packages(stage: Stage, chain: list[Stage]) -> bool:
 
 
 def _short_text(command: Command) -> str:
-    text = " ".join(word.text for word in command.words)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    return cut_text(" ".join(word.text for word in command.words), _LONGEST)
 
 
 class _Installed:

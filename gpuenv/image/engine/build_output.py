@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 
 from gpuenv.image.engine.errors import tidy_text
+from gpuenv.model.redaction import cut_text
 
 Announce = Callable[[str], None]
 _STEP = re.compile(r"^((?:\[\d+/\d+\] )?)step (\d+)/(\d+) ?: (.*)", re.IGNORECASE)
@@ -70,5 +71,4 @@ class Progress:
     def _step(self, name: str, text: str) -> None:
         self._seen[name] = text
         self._last = name
-        short = " ".join(text.split())
-        self._announce(tidy_text(short if len(short) <= _SHOWN else f"{short[:_SHOWN]}..."))
+        self._announce(tidy_text(cut_text(" ".join(text.split()), _SHOWN)))

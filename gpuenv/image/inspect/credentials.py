@@ -20,6 +20,7 @@ from typing import Any
 from gpuenv.files import home_folder
 from gpuenv.image.engine.docker_contexts import docker_folder, read_object
 from gpuenv.image.reference import HUB, ImageReference
+from gpuenv.model.redaction import cut_text
 from gpuenv.model.strings import error_reason
 from gpuenv.probe.children import Ending, run_child
 
@@ -148,7 +149,8 @@ def _from_helper(
     if result.ending is not Ending.EXITED or result.exit_code != 0:
         if "credentials not found" in result.stdout:
             return None
-        reason = result.error or (result.stderr or result.stdout).strip().split("\n")[0][:120] or result.ending.value
+        first_line = (result.stderr or result.stdout).strip().split("\n")[0]
+        reason = result.error or cut_text(first_line, 120) or result.ending.value
         raise CredentialError(f"docker-credential-{name} returned no credentials: {reason}")
     try:
         answer = json.loads(result.stdout)

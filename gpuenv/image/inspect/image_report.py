@@ -18,6 +18,7 @@ from gpuenv.image.inspect.image_facts import ImageFacts
 from gpuenv.image.rule_registry import all_rules
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.finding import Finding, Severity
+from gpuenv.model.redaction import cut_text
 from gpuenv.report.findings import fingerprint
 from gpuenv.report.report import Status
 from gpuenv.report.sarif import LEVELS, log_of, tool_of, uri_of
@@ -238,10 +239,7 @@ def _machine_lines(machine: MachineVerdict, *, verbose: bool) -> Iterator[TextLi
 
 def _finding_lines(finding: ImageFinding) -> Iterator[TextLine]:
     """The lines of a finding as in every report, with long evidence shortened."""
-    evidence = (
-        entry if len(entry.value) <= _MAX_EVIDENCE else entry._replace(value=f"{entry.value[:_MAX_EVIDENCE]}...")
-        for entry in finding.evidence
-    )
+    evidence = (entry._replace(value=cut_text(entry.value, _MAX_EVIDENCE)) for entry in finding.evidence)
     return finding_lines(replace(finding, evidence=tuple(evidence)))
 
 

@@ -25,6 +25,7 @@ from gpuenv.image.inspect.manifest import (
     verify,
 )
 from gpuenv.image.reference import HUB, ImageReference
+from gpuenv.model.redaction import cut_text
 from gpuenv.net import NetworkError, Request, Response, is_loopback, send
 
 _HUB_HOST = "registry-1.docker.io"
@@ -175,4 +176,4 @@ def _error_text(response: Response) -> str:
         message = json.loads(response.body)["errors"][0]["message"]
     except (ValueError, LookupError, TypeError, RecursionError):
         return ""
-    return f" ({message[:120]})" if isinstance(message, str) and message else ""
+    return f" ({cut_text(message, 120)})" if isinstance(message, str) and message else ""

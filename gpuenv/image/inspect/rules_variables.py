@@ -30,6 +30,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.cupy import refused_variables
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.gpus import is_contained, parse_visible
+from gpuenv.model.redaction import cut_text
 from gpuenv.model.versions import ComputeCapability, DriverVersion
 
 _VERIFICATION_FAILED = ("failed", "crashed", "timed-out", "unfit")
@@ -75,8 +76,9 @@ def gpus_hidden(ctx: RuleContext) -> ImageSymptoms:
     missing = _missing_gpu_reason(shown, ctx) if shown is not None else None
     if shown is not None and (missing or hides_all(shown)):
         count = (Evidence("gpus[]", str(len(ctx.snapshot.gpus)), ""),) if missing else ()
+        why = f": {missing}" if missing else ""
         yield Symptom(
-            f"{CUDA_VISIBLE_DEVICES}={shown[:80]} of the image hides every GPU{f': {missing}' if missing else ''}",
+            f"{CUDA_VISIBLE_DEVICES}={cut_text(shown, 80)} of the image hides every GPU{why}",
             (image_evidence(CUDA_VISIBLE_DEVICES, shown), *count),
             (Fix(f"Leave {CUDA_VISIBLE_DEVICES} out of the image."),),
         )
@@ -143,7 +145,10 @@ def driver_baked_in(ctx: RuleContext) -> ImageSymptoms:
         newer = branch is not None and ctx.driver is not None and int(branch[1]) > ctx.driver.branch
         yield Symptom(
             f"The image has a driver of its own: {found}",
-            (image_evidence("history", step[:160]), Evidence("driver.version", str(ctx.driver or "unknown"), "")),
+            (
+                image_evidence("history", cut_text(step, 160)),
+                Evidence("driver.version", str(ctx.driver or "unknown"), ""),
+            ),
             (Fix("Leave the driver out of the image: the container toolkit provides that of the host."),),
             Severity.ERROR if newer else Severity.WARNING,
         )
@@ -227,7 +232,7 @@ def own_labels(ctx: RuleContext) -> ImageSymptoms:
     if any(word in result.lower() for word in _VERIFICATION_FAILED):
         yield Symptom(
             "The image failed its verification when it was built",
-            (image_evidence(labels.PROOF, result[:160]),),
+            (image_evidence(labels.PROOF, cut_text(result, 160)),),
             (Fix("Build it again: gpuenv build-image."),),
             Severity.WARNING,
             Cause.IMAGE_REQUIRES_OTHER_DRIVER,
