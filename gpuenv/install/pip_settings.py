@@ -53,9 +53,11 @@ def settings_for_uv(environment: Mapping[str, str], prefix: str, *, has_indexes:
 
 
 def _read_settings(environment: Mapping[str, str], prefix: str) -> dict[str, tuple[str, str]]:
-    """The values of these settings with their origins, by pip's order: files, then variables."""
-    keys = (*_INDEXES, _CONSTRAINT)
-    found: dict[str, tuple[str, str]] = {}
+    """The values of these settings with their origins.
+
+    As pip orders them: [global] of all files, [install] of all files, variables (pip 23.2.1, ``ConfigOptionParser``).
+    """
+    by_section: dict[str, dict[str, tuple[str, str]]] = {"global": {}, "install": {}}
     for path in _configuration_files(environment, prefix):
         parser = configparser.RawConfigParser()
         try:
@@ -64,13 +66,16 @@ def _read_settings(environment: Mapping[str, str], prefix: str) -> dict[str, tup
             parser.read_string(read_at_most(path, LARGEST_CONFIGURATION).decode("utf-8"))
         except (OSError, ValueError, configparser.Error):
             continue  # pip reports it
-        for section in ("global", "install"):
-            options = parser[section] if parser.has_section(section) else {}
-            found |= {key: (options[key], str(path)) for key in keys if options.get(key)}
-    for key in keys:
+        for section, options in by_section.items():
+            for name, value in parser.items(section) if parser.has_section(section) else ():
+                options[name.replace("_", "-").removeprefix("--")] = value, str(path)
+    found: dict[str, tuple[str, str]] = {}
+    for key in (*_INDEXES, _CONSTRAINT):
         variable = f"PIP_{key.replace('-', '_').upper()}"
-        if environment.get(variable):
-            found[key] = environment[variable], variable
+        entries = [options.get(key, ("", "")) for options in by_section.values()]
+        for entry in (*entries, (environment.get(variable, ""), variable)):
+            if entry[0]:  # pip ignores an empty value
+                found[key] = entry
     return found
 
 
@@ -81,6 +86,7 @@ def _configuration_files(environment: Mapping[str, str], prefix: str) -> tuple[P
         return ()
     folders = [Path(folder) for folder in (environment.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":")]
     config = Path(environment.get("XDG_CONFIG_HOME") or f"{home}/.config")
-    of_user = (Path(home, ".pip/pip.conf"), config / "pip/pip.conf")
+    replaces_user = named is not None and os.path.exists(named)  # noqa: PTH110 - never raises
+    of_user = () if replaces_user else (Path(home, ".pip/pip.conf"), config / "pip/pip.conf")
     of_system = (*(folder / "pip/pip.conf" for folder in reversed(folders)), Path("/etc/pip.conf"))
     return (*of_system, *of_user, Path(prefix, "pip.conf"), *((Path(named),) if named else ()))

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuenv.install.pip_settings import settings_for_uv
 from tests.cli.program import run_gpuenv
-from tests.install.sandbox import LIMIT, MACHINE, contents, versions
+from tests.install.sandbox import LIMIT, MACHINE, contents, run, versions
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.install.sandbox import Sandbox
+
+# Prints the options with which pip would install, after its configuration.
+PIP_OPTIONS = """
+import json
+from pip._internal.commands import create_command
+options, _ = create_command("install").parse_args([])
+names = ("index_url", "extra_index_urls", "trusted_hosts", "find_links", "no_index")
+print(json.dumps({name: getattr(options, name) for name in names}))
+"""
+HOME_FILE, LEGACY_FILE, SITE_FILE, NAMED_FILE = "home/.config/pip/pip.conf", "home/.pip/pip.conf", "site", "named"
 
 
 def test_an_exclude_newer_setting_is_named(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -301,3 +314,50 @@ def test_a_constraint_of_pip_on_cupy_is_followed(sandbox: Sandbox, tmp_path: Pat
     result = sandbox.install(target, "--installer", installer, PIP_CONSTRAINT=str(constraints))
     assert result.returncode == 0, result.stderr
     assert versions(target)["cupy-cuda12x"] == "13.6.0"
+
+
+@pytest.fixture(scope="module")
+def prefix_with_pip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pip")
+    run([sys.executable, "-m", "venv", str(folder)], {})
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("files", "variables"),
+    [
+        ({HOME_FILE: "[global]\nindex_url = https://a.example\nextra_index_url = https://b.example\n"}, {}),
+        ({HOME_FILE: "[global]\nNo_Index = yes\ntrusted_host = a.example\n--find-links = /w\n"}, {}),
+        ({HOME_FILE: "[global]\nindex-url = https://a.example\nindex_url = https://b.example\n"}, {}),
+        ({HOME_FILE: "[global]\nindex-url = https://a.example\n", NAMED_FILE: "[global]\ntimeout = 5\n"}, {}),
+        ({HOME_FILE: "[global]\nindex-url = https://a.example\n"}, {}),  # the named file does not exist
+        ({HOME_FILE: "[install]\nindex-url = https://a.example\n", NAMED_FILE: ""}, {"PIP_CONFIG_FILE": ""}),
+        (
+            {
+                LEGACY_FILE: "[install]\nindex-url = https://a.example\n",
+                HOME_FILE: "[global]\nindex-url = https://b.example\n",
+                SITE_FILE: "[global]\nindex-url = https://c.example\n",
+            },
+            {},
+        ),
+        ({HOME_FILE: "[global]\nindex-url = https://a.example\n", SITE_FILE: "[global]\nindex-url =\n"}, {}),
+        ({HOME_FILE: "[install]\nindex-url = https://a.example\n"}, {"PIP_INDEX_URL": "https://b.example"}),
+        ({SITE_FILE: "[install]\nindex-url = https://a.example\n"}, {"PIP_INDEX_URL": ""}),
+    ],
+)
+def test_uv_gets_the_settings_that_pip_itself_would_use(
+    prefix_with_pip: Path, tmp_path: Path, files: dict[str, str], variables: dict[str, str]
+) -> None:
+    for name, text in {SITE_FILE: "", **files}.items():
+        path = prefix_with_pip / "pip.conf" if name == SITE_FILE else tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    environment = {"HOME": str(tmp_path / "home"), "PIP_CONFIG_FILE": str(tmp_path / NAMED_FILE), **variables}
+    found = settings_for_uv(environment, str(prefix_with_pip), has_indexes=False)
+    by_pip = json.loads(run([str(prefix_with_pip / "bin/python"), "-c", PIP_OPTIONS], environment))
+    settings = dict(found.variables)
+    assert settings.get("UV_DEFAULT_INDEX", "https://pypi.org/simple") == by_pip["index_url"]
+    assert settings.get("UV_INDEX", "").split() == by_pip["extra_index_urls"]
+    assert settings.get("UV_INSECURE_HOST", "").split() == by_pip["trusted_hosts"]
+    assert ("find-links" in {entry.key for entry in found.settings}) == bool(by_pip["find_links"])
+    assert found.no_index == by_pip["no_index"]
