@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from gpuenv.install.exceptions import InstallFailed, NothingFits, TargetUnusable
 from gpuenv.install.plan import Plan, PlannedCommand, Reason, Removal, Space, TargetEnvironment
 from gpuenv.install.planner import free_space, undo_command
 from gpuenv.matrix.companions import follows_cuda_of_conda
+from gpuenv.matrix.ranges import in_range
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.redaction import hide_secrets
 from gpuenv.model.resolution import CondaChoice
@@ -166,11 +168,18 @@ def _refuse_unmet(
     after = {entry.name: entry.release for entry in packages.values() if entry.name not in change.unlink}
     after.update({pin.name: pin.release for pin in change.link})
     for spec in specs:
-        name, _, wanted = spec.partition("=")
-        found = after.get(name)
-        if found is None or not f"{found}.".startswith(f"{wanted.strip('=*.')}."):
+        name = re.split("[=<>]", spec, maxsplit=1)[0]
+        found, wanted = after.get(name), spec.removeprefix(name)
+        if found is None or not _meets(found, wanted):
             result = f"{name} would be {found}" if found else f"{name} would be missing"
             raise InstallFailed(
                 f"{tool.label} reports that {spec} can be installed, but by its changes {result}",
                 f"Check its answer: {command_text((tool.program, 'install', '--dry-run', spec))}",
             )
+
+
+def _meets(release: str, wanted: str) -> bool:
+    """Whether a release meets a range, or begins with the version after ``=`` (conda's MatchSpec)."""
+    if wanted.startswith("="):
+        return f"{release}.".startswith(f"{wanted.strip('=*.')}.")
+    return in_range(release, wanted) is True

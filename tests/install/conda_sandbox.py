@@ -112,9 +112,9 @@ class Conda:
     def gpuenv(self, *arguments: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
         return run_gpuenv(arguments, self.environment(**more), LIMIT)
 
-    def install(self, *options: str, **more: str) -> tuple[int, Any]:
+    def install(self, *options: str, machine: tuple[str, ...] = MACHINE, **more: str) -> tuple[int, Any]:
         result = self.gpuenv(
-            "install", "--python", self.prefix, "--yes", "--format", "json", "--no-redact", *MACHINE, *options, **more
+            "install", "--python", self.prefix, "--yes", "--format", "json", "--no-redact", *machine, *options, **more
         )
         assert result.stdout, result.stderr
         return result.returncode, json.loads(result.stdout)

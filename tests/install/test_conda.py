@@ -49,6 +49,16 @@ def test_an_install_follows_its_specifications_and_is_rolled_back(conda: Conda, 
     assert "--revision=0" in history
 
 
+def test_a_gpu_that_only_some_cuda_minors_serve_gets_one_of_these(conda: Conda) -> None:
+    channel = conda.folder / "channels/conda-forge"
+    make_package(channel, "cuda-version", "12.6", {"share/cuda-12.6": ""})
+    asyncio.run(index_fs(channel, force=True))
+    code, outcome = conda.install("--assume", "driver=570.86.10", "--assume", "gpu=RTX 5090", machine=())
+    assert (code, outcome["status"]) == (0, "installed"), outcome["message"]
+    assert outcome["plan"]["requirements"] == ["cupy=14.1.1", "cuda-version>=12.8,<13"]
+    assert conda.packages()["cuda-version"] == "12.9"
+
+
 def test_a_dry_run_shows_the_plan_and_that_it_is_experimental(conda: Conda) -> None:
     before = contents(conda.prefix)
     result = conda.gpuenv("install", "--python", conda.prefix, "--dry-run", *MACHINE, "-v")
