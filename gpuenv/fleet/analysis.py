@@ -10,7 +10,17 @@ from typing import NamedTuple
 from gpuenv.doctor.checks import find_check
 from gpuenv.doctor.compare import compare
 from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
-from gpuenv.fleet.groups import MATTERS, NodeFinding, NodeState, Partial, Request, Sample, Snapshots, facts_that_matter
+from gpuenv.fleet.groups import (
+    MATTERS,
+    NodeFinding,
+    NodeState,
+    Partial,
+    Request,
+    Sample,
+    Snapshots,
+    facts_that_matter,
+    node_of,
+)
 from gpuenv.fleet.node_sets import natural_order
 from gpuenv.matrix.resolve import resolve_all
 from gpuenv.matrix.tables import Matrix
@@ -55,7 +65,7 @@ def analyse(partial: Partial, matrix: Matrix, options: FleetOptions) -> Fleet:
     stale = tuple(state.node for state in states if state.now.taken_at < oldest and state.node not in silent)
     fresh = [state for state in states if state.now.taken_at >= oldest and state.node not in silent]
     # A file that cannot be read is the answer of an unknown node, unless its name is that of a node.
-    lost = {name for file in partial.unreadable if (name := file.file.partition(".json")[0]) not in partial.nodes}
+    lost = {name for file in partial.unreadable if (name := node_of(file)) not in partial.nodes}
     count = len(partial.asked.keys() | partial.nodes.keys() | lost)
     answered = sum(state.now.status is not Status.UNKNOWN for state in fresh)
     groups = group_states(fresh, partial.samples)

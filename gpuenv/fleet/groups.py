@@ -250,6 +250,11 @@ def _value(value: Any, steps: tuple[tuple[str, bool], ...]) -> object:  # noqa: 
     return value.get("value") if isinstance(value, dict) and "source" in value else value
 
 
+def node_of(file: FleetFile) -> str:
+    """The node after which a file is named."""
+    return file.file.partition(".json")[0]
+
+
 def with_pseudonyms(partial: Partial) -> Partial:
     """The summary with numbered names of nodes and files instead of the real ones."""
     names = sorted(partial.nodes.keys() | partial.asked.keys(), key=natural_order)
@@ -269,5 +274,7 @@ def with_pseudonyms(partial: Partial) -> Partial:
     for name, request in partial.asked.items():
         shared.asked[new[name]] = request._replace(silent=hidden(request.silent, name))
     for number, file in enumerate(partial.unreadable, 1):
-        shared.unreadable.append(replace(file, file=f"file{number}", reason=file.reason.replace(file.file, "FILE")))
+        node = new.get(node_of(file))
+        name = f"{node}.json" if node else f"file{number}"
+        shared.unreadable.append(replace(file, file=name, reason=file.reason.replace(file.file, "FILE")))
     return shared

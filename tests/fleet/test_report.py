@@ -268,6 +268,17 @@ def test_redacted_reports_have_numbers_for_names() -> None:
     assert "GPU of node2 has failed" in text_of(fleet)
 
 
+def test_a_node_whose_file_cannot_be_read_is_one_node_under_its_pseudonym_too(tmp_path: Path) -> None:
+    folder = write_nodes(tmp_path / "fleet", [f"n{number}" for number in range(1, 20)])
+    (folder / "n20.json").write_bytes(node_report("n20")[:30_000])
+    command = ("fleet", "report", folder, "--expect", "n[1-20]")
+    open_result, hidden_result = gpuenv(*command), gpuenv(*command, "--redact")
+    assert "n20" not in hidden_result.stdout
+    for result in (open_result, hidden_result):
+        assert "20 nodes: 19 fit, 1 silent" in result.stdout
+        assert result.returncode == 0
+
+
 def test_a_folder_without_reports_and_wrong_options_are_usage_errors(tmp_path: Path) -> None:
     assert gpuenv("fleet", "report", tmp_path).returncode == 2
     assert gpuenv("fleet", "report", tmp_path / "none").returncode == 2
