@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import subprocess
 from datetime import date
+from typing import TYPE_CHECKING
 
 from gpuenv.doctor.fixes.table import all_rows, branches_of, read_rows, rows_of, steps, steps_of
 from gpuenv.explain.programs import program_fixes
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TASKS = {
     *("driver", "driver-open", "driver-branch", "hold-branch"),
@@ -80,6 +86,14 @@ def test_every_row_cites_a_document_that_was_read_on_a_day() -> None:
     cited = {row.source for row in all_rows()} | {row.source for row in program_fixes()}
     assert cited == {key for key, _, _ in documents}
     assert len(documents) == len({key for key, _, _ in documents})
+
+
+def test_a_value_in_a_script_is_no_command_of_its_own(tmp_path: Path) -> None:
+    (step,) = steps_of("reinstall", ("fedora",), path="/lib/$(touch made)/libcuda.so.1")
+    sudo, *script = step.command or ()
+    assert (sudo, *script[:2]) == ("sudo", "sh", "-c")
+    subprocess.run(script, cwd=tmp_path, env={"PATH": os.defpath}, capture_output=True, check=False)
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_the_most_specific_place_comes_first_and_a_command_of_an_unknown_value_is_left_out() -> None:

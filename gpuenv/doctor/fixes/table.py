@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import io
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -78,12 +78,13 @@ def steps_of(task: str, places: Iterable[str], **values: object) -> tuple[Fix, .
 
 
 def _step(row: Row, values: Mapping[str, object]) -> Fix:
-    def fill(text: str) -> str:
-        return _PLACEHOLDER.sub(lambda found: str(values.get(found[1]) or _UNKNOWN.get(found[1], "")), text)
+    def fill(text: str, quote: Callable[[str], str] = str) -> str:
+        return _PLACEHOLDER.sub(lambda found: quote(str(values.get(found[1]) or _UNKNOWN.get(found[1], ""))), text)
 
     is_known = all(values.get(name) is not None for name in _PLACEHOLDER.findall(row.command))
     words = shlex.split(row.command) if is_known else []
-    filled = (word for part in words for word in ([fill(part)] if " " in part else fill(part).split()))
+    # A word with spaces is a script for sh -c, in which a value must not become a command.
+    filled = (word for part in words for word in ([fill(part, shlex.quote)] if " " in part else fill(part).split()))
     return Fix(fill(row.text), tuple(filled) or None)
 
 
