@@ -124,6 +124,14 @@ def test_a_cpu_only_framework_is_a_note(there: dict[str, str], *, expected: bool
     assert (findings.get("WHL516") == (Cause.CPU_ONLY_FRAMEWORK, Severity.NOTE)) == expected
 
 
+def test_a_jaxlib_of_conda_may_be_built_for_cuda() -> None:
+    """Its build string says so, which the snapshot lacks."""
+    snapshot = packages(jax="0.8.0", jaxlib="0.8.0")
+    by_conda = snapshot._replace(target=snapshot.target._replace(conda_packages={"jaxlib": "0.8.0"}))
+    assert "WHL516" in causes_by_code(snapshot)
+    assert "WHL516" not in causes_by_code(by_conda)
+
+
 def with_target(**fields: object) -> Snapshot:
     snapshot = machine()
     return snapshot._replace(target=snapshot.target._replace(**fields))  # type: ignore[arg-type]  # readings of many kinds

@@ -109,13 +109,14 @@ def framework_without_gpu(ctx: CheckContext) -> Outcome:
     What it means: the machine has a GPU and CuPy uses it, but this framework cannot: arrays cannot be shared without a
     copy, and its computations silently run on the CPU.
     How it is seen: the local version (+cpu) or the name of the distribution; for JAX, that none of its CUDA plug-ins is
-    installed.
+    installed. A jaxlib of conda is left out: only its build string shows whether it is for CUDA.
     What to do: install its build for the CUDA major that CuPy uses, if you want it to use the GPU.
     """
     packages = ctx.snapshot.target.packages
     found = {name: release for name, release in packages.items() if release.endswith("+cpu") or name in _CPU_BUILDS}
     has_plugin = any(re.fullmatch(r"jax-(cuda|rocm)\d*-(plugin|pjrt)", name) for name in packages)
-    if "jax" in packages and "jaxlib" in packages and not has_plugin and "+cuda" not in packages["jaxlib"]:
+    not_of_conda = packages.keys() - ctx.snapshot.target.conda_packages.keys()
+    if "jax" in packages and "jaxlib" in not_of_conda and not has_plugin and "+cuda" not in packages["jaxlib"]:
         found["jaxlib"] = packages["jaxlib"]
     if not found or not ctx.snapshot.target.cupy or not ctx.snapshot.visible_count.value:
         return
