@@ -11,8 +11,8 @@ import errno
 import hashlib
 import io
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -189,9 +189,11 @@ def query_scheme(
             "Recreate the environment, or name another one with --python.",
         )
     try:
-        return decode(Scheme, facts)
+        scheme = decode(Scheme, facts)
     except DecodeError as error:
         raise TargetUnusable(f"{interpreter} does not answer as a Python interpreter: {error}") from error
+    # lib64 may link to lib: one spelling, since files are compared by their paths
+    return replace(scheme, platlib=scheme.purelib) if len(scheme.own_folders) == 1 else scheme
 
 
 def read_installed(folders: Iterable[str]) -> tuple[InstalledDistribution, ...]:
@@ -202,7 +204,11 @@ def read_installed(folders: Iterable[str]) -> tuple[InstalledDistribution, ...]:
     Raises:
         TargetUnusable: when metadata cannot be read.
     """
-    found: dict[str, InstalledDistribution] = {}
+    return tuple(_first_by_name(_read_folders(folders)).values())
+
+
+def _read_folders(folders: Iterable[str]) -> Iterator[InstalledDistribution]:
+    """The distributions in these folders, in import order; those of each folder once by name."""
     seen: set[str] = set()
     for folder in folders:
         real = os.path.realpath(folder)
@@ -214,9 +220,15 @@ def read_installed(folders: Iterable[str]) -> tuple[InstalledDistribution, ...]:
             entry = _installed(distribution, folder)
             if entry is not None:
                 by_name.setdefault(entry.name, []).append(entry)
-        for name, entries in by_name.items():
-            found.setdefault(name, min(entries, key=_mismatch) if len(entries) > 1 else entries[0])
-    return tuple(found.values())
+        for entries in by_name.values():
+            yield min(entries, key=_mismatch) if len(entries) > 1 else entries[0]
+
+
+def _first_by_name(entries: Iterable[InstalledDistribution]) -> dict[str, InstalledDistribution]:
+    found: dict[str, InstalledDistribution] = {}
+    for entry in entries:
+        found.setdefault(entry.name, entry)
+    return found
 
 
 def _mismatch(entry: InstalledDistribution) -> tuple[bool, int, float]:
@@ -271,7 +283,8 @@ class Inventory(NamedTuple):
 
 
 def read_inventory(scheme: Scheme) -> Inventory:
-    """Reads the distributions of a target."""
-    visible, folders = read_installed(scheme.path), scheme.own_folders
-    own = {entry.name: entry for entry in visible if os.path.realpath(entry.folder) in folders}
-    return Inventory(scheme, visible, own)
+    """Reads the distributions of a target, those in its own folders with the paths of the scheme."""
+    own = {os.path.realpath(folder): folder for folder in (scheme.purelib, scheme.platlib)}
+    found = list(_read_folders(own.get(os.path.realpath(folder), folder) for folder in scheme.path))
+    visible = tuple(_first_by_name(found).values())
+    return Inventory(scheme, visible, _first_by_name(entry for entry in found if entry.folder in own.values()))

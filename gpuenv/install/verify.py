@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -163,8 +164,8 @@ def verify_import(plan: Plan, child: ImportSettings, scheme: Scheme) -> Verifica
         without_driver = bool(_NO_DRIVER.search(found.detail))
         passed = None if without_driver else False
         return Verification("import cupy", passed, found.detail + (" (no driver here)" if without_driver else ""))
-    folders = (f"{scheme.purelib}/", f"{scheme.platlib}/")
-    if wanted is not None and not (found.file or "").startswith(folders):
+    folders = tuple(f"{folder}/" for folder in scheme.own_folders)
+    if wanted is not None and not os.path.realpath(found.file or "").startswith(folders):
         return Verification("import cupy", False, f"{ANOTHER_CUPY}: {found.file}")
     if wanted is not None and found.release and not same_release(found.release, wanted.release):
         return Verification("import cupy", False, f"{wanted.release} was installed, {found.release} is imported")

@@ -84,6 +84,28 @@ def test_installed_files_equal_those_of_bare_uv_and_only_damaged_ones_are_replac
     assert contents(target) == installed
 
 
+def test_a_folder_that_lib64_links_to_counts_once(shared: Sandbox) -> None:
+    """On Fedora, RHEL and openSUSE, Python lists lib64 first, and venv links it to lib."""
+    target = shared.target("lib64")
+    (site,) = target.glob("lib/python*/site-packages")
+    if not (target / "lib64").exists():  # newer versions of venv link it only where Python uses it
+        (target / "lib64").symlink_to("lib")
+    site64 = target / "lib64" / site.relative_to(target / "lib")
+    code = f"import sys; sys.platlibdir = 'lib64'; sys.path.insert(sys.path.index({str(site)!r}), {str(site64)!r})\n"
+    (site / "as_on_fedora.pth").write_text(code, encoding="utf-8")
+    shared.add(target, "numpy==1.26.4")
+    before = contents(target)
+    exit_code, outcome = install_outcome(shared, target, "--assume", "numpy=2.1.0", "cupy>=14", "--allow-changes")
+    assert (exit_code, outcome["status"]) == (0, "installed"), outcome["message"]
+    assert versions(target) == NEW
+    installed = contents(target)
+    exit_code, outcome = install_outcome(shared, target)
+    assert (exit_code, outcome["status"]) == (0, "unchanged"), outcome["message"]
+    assert contents(target) == installed
+    assert shared.gpuenv("rollback", "--yes", "--python", target).returncode == 0
+    assert contents(target) == before
+
+
 def test_two_cupy_lines_are_replaced_by_one(shared: Sandbox) -> None:
     target = shared.target("both", "cupy-cuda11x==13.6.0", "cupy-cuda12x==14.2.0", "numpy==2.1.0")
     before = contents(target)
