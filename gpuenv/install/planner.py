@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -118,6 +119,7 @@ def prepare(
         InstallError: when there can be no plan.
     """
     scheme, own, root = inventory.scheme, inventory.own, inventory.scheme.root
+    _refuse_cupy_ahead(inventory)
     damaged = _damaged(inventory)
     if locked is None:
         offer, scope, resolved = _solve(installer_run, offers, inventory, damaged)
@@ -197,14 +199,12 @@ def _damaged(inventory: Inventory) -> tuple[str, ...]:
     )
 
 
-def _refuse_hidden_rivals(inventory: Inventory, scope: ChangeScope) -> None:
-    """Refuses if another CuPy line is in a folder that comes first in ``sys.path``: it cannot be removed here."""
-    ahead = list(inventory.scheme.path)
-    order = {os.path.realpath(folder): index for index, folder in reversed(list(enumerate(ahead)))}
-    own = order.get(os.path.realpath(inventory.scheme.purelib), len(ahead))
+def _refuse_cupy_ahead(inventory: Inventory) -> None:
+    """Refuses if a CuPy is in a folder that comes first in ``sys.path``: it cannot be removed here."""
+    own = inventory.scheme.own_folders
+    ahead = set(takewhile(lambda folder: folder not in own, map(os.path.realpath, inventory.scheme.path)))
     for entry in inventory.visible:
-        outside = entry.name in scope.remove and entry.name not in inventory.own and is_cupy(entry.name)
-        if outside and order.get(os.path.realpath(entry.folder), own) < own:
+        if is_cupy(entry.name) and os.path.realpath(entry.folder) in ahead:
             raise TargetUnusable(
                 f"{entry.name} {entry.release} in {entry.folder} is outside of this environment and would be imported "
                 "first",
@@ -230,10 +230,9 @@ def _scope_of(offer: Offer, inventory: Inventory, damaged: Sequence[str]) -> Cha
     """The scope of the change for an offer.
 
     Raises:
-        InstallError: when it would remove what other packages need, or what lies outside of the target.
+        NothingFits: when it would remove what other packages need.
     """
     scope = change_scope(offer.requirements, inventory.visible, inventory.scheme.markers, damaged)
-    _refuse_hidden_rivals(inventory, scope)
     _refuse_what_others_need(inventory, scope, offer.requirements)
     return scope
 

@@ -123,6 +123,18 @@ def test_two_cupy_lines_are_replaced_by_one(shared: Sandbox) -> None:
     assert contents(target) == before
 
 
+@pytest.mark.parametrize("former", [(), ("cupy-cuda12x==14.2.0",)], ids=["alone", "shadowing"])
+def test_another_copy_of_cupy_ahead_in_the_path_is_refused(shared: Sandbox, former: tuple[str, ...]) -> None:
+    """The same distribution is on PYTHONPATH, and hides the one of the environment."""
+    target = shared.target(f"hidden{len(former)}", *former)
+    (hidden,) = shared.target(f"other{len(former)}", "cupy-cuda12x==14.2.0").glob("lib/python*/site-packages")
+    before = contents(target)
+    result = shared.install(target, "cupy-cuda12x", PYTHONPATH=str(hidden))
+    assert result.returncode == 7, result.stderr
+    assert "off PYTHONPATH" in " ".join(result.stderr.split())
+    assert contents(target) == before
+
+
 def test_cuda_wheels_of_another_major_are_removed_unless_required(shared: Sandbox) -> None:
     stray = shared.target("stray", "nvidia-cuda-nvrtc==13.5.37")
     _, outcome = install_outcome(shared, stray)
