@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from gpuenv.cli.command_errors import CommandError, failure_as_result, progress, with_state
+from gpuenv.cli.command_errors import CommandError, announce, failure_as_result, progress, with_state
 from gpuenv.doctor.fixes.adaptation import add_target_option
 from gpuenv.install.exceptions import ConsentNeeded, InstallError, NothingFits, TargetUnusable, Unreadable
 from gpuenv.install.plan import Clock, InstallOutcome, Result
@@ -87,8 +87,14 @@ def with_environment_state(error: InstallError, recovered: Sequence[str], python
 
 
 def show_outcome(outcome: InstallOutcome, out: Output) -> None:
-    """Prints the outcome as the result of a command."""
-    out.emit(outcome, lambda: outcome_lines(outcome, verbose=out.verbose))
+    """Prints the outcome as the result of a command; on standard error if its destination cannot be written."""
+    from gpuenv.cli.output import write_stderr
+
+    try:
+        out.emit(outcome, lambda: outcome_lines(outcome, verbose=out.verbose))
+    except CommandError as error:  # the environment has been changed
+        announce(error.message)
+        write_stderr(outcome_lines(outcome, verbose=out.verbose))
 
 
 @contextmanager

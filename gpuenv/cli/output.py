@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpuenv.cli.command_errors import CommandError, OutputClosed, announce, complain, drop_stdout
 from gpuenv.clock import days_since
-from gpuenv.files import LARGEST_DOCUMENT, is_folder, read_regular
+from gpuenv.files import LARGEST_DOCUMENT, is_file, is_folder, read_regular
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import did_you_mean, error_reason, sanitize_line
 
@@ -180,7 +180,7 @@ def write_file(path: Path, text: str, *, shared: bool = False) -> None:
     from gpuenv.files import replace_file
 
     try:
-        if path.exists() and not path.is_file():
+        if _is_special(path):
             path.write_text(text, encoding="utf-8", errors="backslashreplace")
         else:
             replace_file(Path(os.path.realpath(path)), text, shared=shared)
@@ -247,10 +247,26 @@ def read_formats(
 def check_paths(paths: Iterable[Path | None]) -> None:
     """Refuses unwritable paths before a long run, such as GPU tests."""
     for path in paths:
-        if path is not None and not is_folder(path.parent):
-            raise CommandError(ExitCode.USAGE, f"{path}: cannot be written: there is no folder {path.parent}")
-        if path is not None and is_folder(path):
-            raise CommandError(ExitCode.USAGE, f"{path}: cannot be written: it is a folder")
+        why = _why_unwritable(path) if path is not None else None
+        if why is not None:
+            raise CommandError(ExitCode.USAGE, f"{path}: cannot be written: {why}")
+
+
+def _why_unwritable(path: Path) -> str | None:
+    """Why ``write_file`` cannot write a path; None if nothing is known against it."""
+    if is_folder(path):
+        return "it is a folder"
+    if _is_special(path):
+        return None if os.access(path, os.W_OK) else "it is not writable"
+    folder = Path(os.path.realpath(path)).parent
+    if not is_folder(folder):
+        return f"there is no folder {folder}"
+    return None if os.access(folder, os.W_OK | os.X_OK) else f"the folder {folder} is not writable"
+
+
+def _is_special(path: Path) -> bool:
+    """Whether a path is a pipe or a device."""
+    return os.path.exists(path) and not is_file(path)  # noqa: PTH110 - no error without permission
 
 
 def _parse_format(text: str, names: Sequence[str]) -> OutputSpec:

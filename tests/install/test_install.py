@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.install.mounts import mounted
 from tests.install.sandbox import MACHINE, contents, install_outcome, versions
 from tests.install.wheels import Package, make_wheel
 from tests.probe.pythons import python
@@ -175,6 +176,32 @@ def test_an_unwritable_output_path_is_refused_before_the_install(shared: Sandbox
             assert result.returncode == 2, result.stderr
             assert message in result.stderr
     assert contents(target) == before
+
+
+def test_an_output_path_on_a_read_only_file_system_is_refused_before_the_install(
+    shared: Sandbox, tmp_path: Path
+) -> None:
+    target = shared.target("read-only")
+    before = contents(target)
+    with mounted(tmp_path / "disk", "-t", "tmpfs", "-o", "ro", "tmpfs") as folder:
+        for option in ("-o", "--guard"):
+            result = shared.install(target, option, folder / "outcome.txt")
+            assert result.returncode == 2, result.stderr
+            assert "is not writable" in result.stderr
+    assert contents(target) == before
+
+
+def test_a_failure_to_write_the_outcome_or_the_guard_does_not_hide_the_install(shared: Sandbox) -> None:
+    target = shared.target("full-disk")
+    result = shared.install(target, "-o", "/dev/full")
+    assert result.returncode == 0, result.stderr
+    assert "/dev/full: cannot be written: No space left on device" in result.stderr
+    assert "INSTALLED" in result.stderr
+    assert versions(target) == NEW
+    result = shared.install(target, "--guard", "/dev/full")
+    assert result.returncode == 0, result.stderr
+    assert "/dev/full: cannot be written: No space left on device" in result.stderr
+    assert "already installed" in result.stdout
 
 
 def test_other_packages_change_only_with_allow_changes(shared: Sandbox) -> None:

@@ -149,9 +149,11 @@ def _install(
             return ExitCode.OK
         consent = ConsentOptions(out, opts.yes, opts.allow_changes, request.offline)
         done = transact(scheme, plan_factory, consent, clock)
-    if done.status in (Result.UNCHANGED, Result.INSTALLED) and opts.guard is not None:
-        _write_guard(scheme, opts.guard)
-    show_outcome(replace(done, recovered=(*recovered, *done.recovered)), out)
+    try:
+        show_outcome(replace(done, recovered=(*recovered, *done.recovered)), out)
+    finally:
+        if done.status in (Result.UNCHANGED, Result.INSTALLED) and opts.guard is not None:
+            _write_guard(scheme, opts.guard)
     return done.exit_code
 
 
@@ -204,11 +206,16 @@ def _plan_factory(
 
 
 def _write_guard(scheme: Scheme, path: Path) -> None:
-    """Writes a constraint file with the installed versions, and announces how to use it."""
+    """Writes a constraint file with the installed versions, and announces how to use it, or why it is missing."""
     from gpuenv.cli.output import write_file
     from gpuenv.install.environment import read_inventory
+    from gpuenv.install.exceptions import InstallError
     from gpuenv.install.lockfile import guard_text
 
-    installed = read_inventory(scheme).own.values()
-    write_file(path, guard_text({entry.name: entry.release for entry in installed}), shared=True)
+    try:
+        installed = read_inventory(scheme).own.values()
+        write_file(path, guard_text({entry.name: entry.release for entry in installed}), shared=True)
+    except (CommandError, InstallError) as error:
+        announce(f"--guard: {error.message}")
+        return
     announce(f"to keep later installs to this choice: pip install --constraint {path} ..., or PIP_CONSTRAINT={path}")
