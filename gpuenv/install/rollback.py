@@ -69,6 +69,8 @@ def restore(
             missing = not_restored(store, journal)
     except OSError as error:
         missing = (disk_message(error),)
+    except InstallError as error:
+        missing = (error.message,)
     if not missing:
         store.drop(journal.number)
         remedy = None

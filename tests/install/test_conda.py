@@ -145,6 +145,29 @@ def test_a_malformed_conda_record_is_named(conda: Conda, record: str) -> None:
     assert f"{path}: conda's record cannot be read" in outcome["message"]
 
 
+def test_an_install_that_leaves_a_damaged_record_is_restored_once_it_is_removed(conda: Conda) -> None:
+    """As on a disk that was full for a moment."""
+    before, path = conda.files(), conda.prefix / "conda-meta/cut-1-0.json"
+    program, original = conda.folder / "conda/conda", conda.folder / "sound/conda"
+    original.parent.mkdir()
+    program.rename(original)
+    script = (
+        f'#!/bin/sh\n{original} "$@"\ncode=$?\ncase " $* " in *" --dry-run "*|*" --version "*) exit $code ;; esac\n'
+    )
+    program.write_text(f"{script}touch {path}\nexit 1\n", encoding="utf-8")
+    program.chmod(0o755)
+    code, outcome = conda.install()
+    assert (code, outcome["status"]) == (4, "not-restored"), outcome
+    assert any(f"{path}: conda's record cannot be read" in text for text in outcome["not_restored"])
+    assert "gpuenv rollback" in outcome["remedy"]
+    path.unlink()
+    original.replace(program)
+    result = conda.gpuenv("rollback", "--yes", "--python", conda.prefix)
+    assert result.returncode == 0, result.stderr
+    assert conda.packages() == FORMER
+    assert conda.files() == before
+
+
 def test_a_rollback_refuses_to_undo_later_changes(conda: Conda) -> None:
     assert conda.install()[0] == 0
     record = next((conda.prefix / "conda-meta").glob("science-*.json"))
