@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.environments.builders import install, make_system_python
 from tests.install.mounts import mounted
 from tests.install.sandbox import MACHINE, contents, install_outcome, versions
-from tests.install.wheels import Package, make_wheel
+from tests.install.wheels import Package, make_wheel, numpy
 from tests.probe.pythons import python
 
 if TYPE_CHECKING:
@@ -342,3 +343,14 @@ def test_an_externally_managed_python_is_refused(shared: Sandbox) -> None:
     assert result.returncode == 7
     assert "--break-system-packages" in result.stderr
     assert "python3 -m venv" in result.stderr
+
+
+@pytest.mark.parametrize("installer", ["uv", "pip"])
+def test_break_system_packages_reaches_every_run_of_the_installer(shared: Sandbox, installer: str) -> None:
+    """The index lacks the installed NumPy, so uv looks at the environment, which it refuses without the option."""
+    target = make_system_python(shared.folder / f"managed-{installer}", managed=True)
+    install(shared, target / "bin/python", make_wheel(shared.folder, numpy("2.0.5")))
+    options = ("--installer", installer, "--break-system-packages")
+    exit_code, outcome = install_outcome(shared, target / "bin/python", *options)
+    assert (exit_code, outcome["status"]) == (0, "installed"), outcome["message"]
+    assert versions(target) == {**NEW, "numpy": "2.0.5"}

@@ -50,7 +50,9 @@ class Uv:
 
     def resolve_command(self, options: InstallerOptions, files: Files) -> tuple[str, ...]:
         """``uv pip install --dry-run``, which considers installed packages."""
-        arguments = ("install", "--dry-run", *self._common(options), *self._constraint_options(files))
+        arguments = ["install", "--dry-run", *self._common(options), *self._constraint_options(files)]
+        if options.break_system_packages:
+            arguments.append("--break-system-packages")
         return (self.program, "pip", *arguments, f"--requirements={files.requirements}")
 
     def parse_resolved(self, printed: str, answer: str) -> tuple[Pin, ...]:
