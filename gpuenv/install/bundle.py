@@ -26,7 +26,14 @@ from gpuenv.install.backends.base import complaint, succeeded
 from gpuenv.install.backends.pip import Pip
 from gpuenv.install.backends.uv import Uv
 from gpuenv.install.environment import Scheme, hex_digest
-from gpuenv.install.exceptions import InstallError, InstallFailed, NothingFits, TargetUnusable, Unreadable
+from gpuenv.install.exceptions import (
+    InstallError,
+    InstallFailed,
+    NothingFits,
+    TargetUnusable,
+    Unreadable,
+    disk_failure,
+)
 from gpuenv.install.installer_config import InstallerRun, select_installer
 from gpuenv.install.lockfile import parse_lock
 from gpuenv.install.plan import Pin
@@ -39,6 +46,7 @@ MANIFEST = "manifest.json"
 LOCK = "requirements.txt"
 WHEELS = "wheels"
 _PATH = re.compile(r"(?:wheels/[A-Za-z0-9][\w.+!-]*\.whl|requirements\.txt|pylock\.toml|matrix\.yaml)")
+_NAME = re.compile(r"^[\w.-]+=")  # before the address of an index, only for uv
 _LARGEST_TEXT = LARGEST_DOCUMENT
 _CHUNK = 1024 * 1024
 _OPTIONS = ("--no-deps", "--require-hashes", "--only-binary=:all:", "--progress-bar=off")
@@ -130,8 +138,10 @@ def open_bundle(path: Path, scratch: Path) -> Bundle:
         sizes = {file.sha256: file.size for file in manifest.files}
         sized = (replace(pin, size=next(filter(None, map(sizes.get, pin.sha256)), None)) for pin in pins)
         return Bundle(manifest, folder / WHEELS, tuple(sized))
-    except (OSError, tarfile.TarError, RecursionError, ValueError) as error:
+    except (FileNotFoundError, tarfile.TarError, RecursionError, ValueError) as error:
         raise InstallError(f"{path}: {error_reason(error)}", "Create it again: gpuenv bundle") from error
+    except OSError as error:
+        raise disk_failure(f"{path} could not be {'read' if is_folder else 'unpacked'}", error) from error
 
 
 def open_bundle_for(scheme: Scheme, path: Path, scratch: Path) -> Bundle:
@@ -250,7 +260,7 @@ def download(
     # An index configured for uv only is the one that the lock came from.
     index = environment.get("UV_DEFAULT_INDEX") or environment.get("UV_INDEX_URL")
     result = installer_run.time_budget.run(
-        command, {**({"PIP_INDEX_URL": index} if index else {}), **environment}, installer_run.group
+        command, {**({"PIP_INDEX_URL": _NAME.sub("", index)} if index else {}), **environment}, installer_run.group
     )
     if not succeeded(result):
         why = complaint(result)

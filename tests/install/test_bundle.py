@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuenv.data import data_path
-from tests.install.sandbox import MACHINE, contents, versions
+from tests.cli.program import run_gpuenv
+from tests.install.sandbox import LIMIT, MACHINE, contents, versions
 from tests.install.snapshots import write_snapshot
 from tests.install.test_install import NEW
 from tests.install.wheels import cupy, make_wheel
@@ -52,6 +53,14 @@ def test_a_bundle_installs_without_a_network(
     assert "to download: nothing; unpacked at most" in result.stderr
     assert versions(target) == NEW
     assert sandbox.gpuenv("rollback", "--yes", "--python", target).returncode == 0
+
+
+def test_pip_downloads_from_the_named_index_of_uv(sandbox: Sandbox, tmp_path: Path) -> None:
+    target = sandbox.target("source", pip=True)
+    environment = sandbox.environment(UV_DEFAULT_INDEX=f"corp=http://{sandbox.index.address}")
+    del environment["PIP_INDEX_URL"]
+    result = run_gpuenv(("bundle", "--python", target, *MACHINE, "-o", tmp_path / "bundle"), environment, LIMIT)
+    assert result.returncode == 0, result.stderr
 
 
 def test_a_bundle_contains_exactly_the_files_in_its_manifest(bundle: Path) -> None:

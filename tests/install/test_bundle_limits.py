@@ -13,6 +13,7 @@ import pytest
 
 from gpuenv.install.bundle import open_bundle
 from gpuenv.install.exceptions import InstallError, Unreadable
+from tests.install.mounts import mounted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,6 +69,17 @@ def test_a_compressed_bundle_is_not_unpacked(tmp_path: Path, scratch: Path, comp
     with pytest.raises(Unreadable, match="compressed"):
         open_bundle(path, scratch)
     assert list(scratch.iterdir()) == []
+
+
+def test_a_disk_without_room_to_unpack_is_not_a_fault_of_the_bundle(tmp_path: Path) -> None:
+    files = {**VALID, WHEEL: bytes(MIB)}
+    path = archive(tmp_path / "b.tar", [("manifest.json", manifest(files)), *files.items()])
+    with (
+        mounted(tmp_path / "small", "-t", "tmpfs", "-o", "size=64k", "tmpfs") as scratch,
+        pytest.raises(InstallError, match="No space left on device") as caught,
+    ):
+        open_bundle(path, scratch)
+    assert "Free space" in (caught.value.remedy or "")
 
 
 def test_a_bundle_starts_with_its_manifest(tmp_path: Path, scratch: Path) -> None:
