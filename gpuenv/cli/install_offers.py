@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -99,11 +100,17 @@ def read_lock(path: Path, markers: Mapping[str, str] | None = None) -> tuple[Pin
         CommandError: with the file and the error in it.
     """
     try:
-        return parse_lock(path.name, read_at_most(path, LARGEST_DOCUMENT, "lock file"), markers)
+        return parse_lock(path.name, _lock_text(path), markers)
     except OSError as error:
         raise CommandError(ExitCode.USAGE, f"{path}: {error_reason(error)}") from error
     except ValueError as error:
         raise CommandError(ExitCode.USAGE, f"{path}: {error_reason(error)}", "Create one: gpuenv lock") from error
+
+
+@cache
+def _lock_text(path: Path) -> str:
+    """The text of a lock file; a pipe can be read only once."""
+    return read_at_most(path, LARGEST_DOCUMENT, "lock file")
 
 
 def lock_requirements(pins: tuple[Pin, ...], resolution: Resolution, path: Path) -> tuple[str, ...]:

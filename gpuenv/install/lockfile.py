@@ -111,7 +111,8 @@ def _fits(wheel: str | None, markers: Mapping[str, str]) -> bool:
 
 
 def _pylock_pin(entry: Mapping[str, Any], markers: Mapping[str, str] | None) -> Pin:
-    wheels = [wheel for wheel in entry.get("wheels", []) if isinstance(wheel, dict)]
+    listed = entry.get("wheels")
+    wheels = [wheel for wheel in listed if isinstance(wheel, dict)] if isinstance(listed, list) else []
     name, release = entry.get("name"), entry.get("version")
     if not wheels:
         raise ValueError(f"{name} {release}: no wheel is named; only wheels are installed")

@@ -14,6 +14,7 @@ from gpuenv.install.installer_config import InstallerRun
 from gpuenv.install.planner import ScopedOffer, solve_first
 from gpuenv.install.solver import Lock, make_lock, nothing_fits
 from gpuenv.matrix.offers import Offer
+from gpuenv.matrix.ranges import is_version
 from gpuenv.model.dependencies import Package
 from gpuenv.model.snapshot import Snapshot
 
@@ -94,6 +95,11 @@ def platform_of(snapshot: Snapshot) -> TargetPlatform:
     return TargetPlatform(f"{python.major}.{python.minor}", arch, libc.minor)
 
 
+def _may_be_in_an_index(release: str) -> bool:
+    """Whether an index may have a version: none has a local one (``2.6.0+cu124``), or another text."""
+    return is_version(release) and Version(release).local is None
+
+
 def lock_for_platform(installer_run: InstallerRun, snapshot: Snapshot, offers: Sequence[Offer]) -> Lock:
     """Locks the first of these offers that fits a recorded machine with its known packages.
 
@@ -108,8 +114,7 @@ def lock_for_platform(installer_run: InstallerRun, snapshot: Snapshot, offers: S
         **snapshot.target.packages,
         **({"numpy": snapshot.target.numpy.value} if snapshot.target.numpy.value else {}),
     }
-    # No index has a local version (``2.6.0+cu124``).
-    packages = [Package(name, release) for name, release in releases.items() if Version(release).local is None]
+    packages = [Package(name, release) for name, release in releases.items() if _may_be_in_an_index(release)]
     scoped = [ScopedOffer(offer, change_scope(offer.requirements, packages, {})) for offer in offers]
 
     def pinned(entry: ScopedOffer) -> tuple[Lock | None, str]:

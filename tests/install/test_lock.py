@@ -12,7 +12,8 @@ import pytest
 
 from gpuenv.files import parse_toml
 from gpuenv.install.lockfile import parse_pylock
-from tests.install.sandbox import MACHINE, Index, Sandbox, contents, versions
+from tests.cli.program import run_gpuenv
+from tests.install.sandbox import LIMIT, MACHINE, Index, Sandbox, contents, versions
 from tests.install.snapshots import write_snapshot
 from tests.install.test_install import NEW
 from tests.install.wheels import SET, cupy
@@ -120,6 +121,7 @@ def test_a_lock_with_a_wrong_digest_is_refused(sandbox: Sandbox, tmp_path: Path)
         ("pylock.toml", "lock-version = '2.0'\n", "lock-version"),
         ("pylock.toml", "not toml", ""),
         ("pylock.toml", "lock-version='1.0'\n[[packages]]\nname='cupy-cuda12x'\nversion='1'\n", "only wheels"),
+        ("pylock.toml", "lock-version='1.0'\n[[packages]]\nname='a'\nversion='1'\nwheels=5\n", "only wheels"),
         ("pylock.toml", _pylock(head="requires-python='>=3.99'"), "it requires Python >=3.99, and the target is 3."),
         ("pylock.toml", _pylock("cp33-cp33m-win32"), "numpy 1: no wheel in it is for Python 3."),
         (
@@ -296,9 +298,14 @@ def test_a_lock_has_no_release_that_the_matrix_does_not_know(sandbox: Sandbox, t
 
 def _with_numpy(sandbox: Sandbox, file: Path, release: str) -> Path:
     """A snapshot of an environment that has this NumPy."""
-    write_snapshot(sandbox, file, target_numpy=release)
+    return _with_package(sandbox, file, "numpy", release, target_numpy=release)
+
+
+def _with_package(sandbox: Sandbox, file: Path, name: str, release: str, **facts: str) -> Path:
+    """A snapshot of an environment that has this package."""
+    write_snapshot(sandbox, file, **facts)
     snapshot = json.loads(file.read_text(encoding="utf-8"))
-    snapshot["target"]["packages"]["numpy"] = release
+    snapshot["target"]["packages"][name] = release
     file.write_text(json.dumps(snapshot), encoding="utf-8")
     return file
 
@@ -314,6 +321,26 @@ def test_a_lock_for_a_snapshot_names_the_option_that_leaves_a_package_out(sandbo
     result = sandbox.gpuenv(*command, "--assume", "package.numpy=none")
     assert result.returncode == 0, result.stderr
     assert "cupy-cuda12x==14.2.0" in result.stdout
+
+
+def test_a_lock_for_a_snapshot_leaves_out_a_package_whose_version_no_index_can_have(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    file = _with_package(sandbox, tmp_path / "snapshot.json", "gpg", "1.16.0-unknown")
+    result = sandbox.gpuenv("lock", "--snapshot", file, *MACHINE, "--format", "requirements")
+    assert result.returncode == 0, result.stderr
+    assert "cupy-cuda12x==14.2.0" in result.stdout
+
+
+def test_a_lock_from_a_pipe_is_installed(sandbox: Sandbox, tmp_path: Path) -> None:
+    target = sandbox.target("piped")
+    lock = tmp_path / "lock.txt"
+    command = ("lock", "--python", target, *MACHINE, "--format", "requirements", "-o", lock)
+    assert sandbox.gpuenv(*command).returncode == 0
+    install = ("install", "--python", target, "--yes", *MACHINE, "--locked", "/dev/stdin")
+    result = run_gpuenv(install, sandbox.environment(), LIMIT, text=lock.read_bytes())
+    assert result.returncode == 0, result.stderr
+    assert versions(target) == NEW
 
 
 def test_a_lock_for_a_snapshot_keeps_its_installed_packages(sandbox: Sandbox, tmp_path: Path) -> None:
