@@ -56,6 +56,8 @@ STUBS = "/usr/local/cuda/lib64/stubs"
         f"{SLIM}\nRUN pip install 'jax[cuda12]' cupy-cuda12x==14.2.0",
         f"{SLIM}\nRUN pip install 'tensorflow[and-cuda]==2.21.0' cupy-cuda12x==14.2.0",
         f"{DEVEL}\nRUN pip install cupy-cuda12x==14.2.0 || pip install cupy-cuda12x==13.6.0",
+        PARTS.replace("RUN apt-get install -y ", "ENV P='")
+        + "'\nRUN apt-get install -y $P\nRUN pip install cupy-cuda12x==13.6.0",
         f"{SLIM}\nRUN if a; then pip install 'cupy-cuda13x[ctk]==14.2.0'; else {CTK[4:]}; fi",
     ],
 )

@@ -21,6 +21,13 @@ if TYPE_CHECKING:
         ("RUN pip install 'cupy-cuda12x @ https://example.org/cupy_cuda12x-13.6.0-cp312-cp312-linux_x86_64.whl'", []),
         ("RUN pip install 'cupy @ git+https://github.com/cupy/cupy@v13.6.0'", ["DKF906"]),
         ("RUN LINE=cupy-cuda11x; pip install $LINE==13.6.0", ["DKF902"]),
+        ("RUN P='numpy cupy-cuda11x==13.6.0'; pip install $P", ["DKF902"]),
+        ("ENV P='numpy cupy-cuda11x==13.6.0 $Q'\nRUN pip install $P", []),  # $Q may be CUDA 11
+        ("ENV P='numpy cupy-cuda11x==13.6.0'\nRUN pip install ${P}", ["DKF902"]),
+        ("ENV P=numpy\\ cupy-cuda11x==13.6.0\nRUN pip install $P", ["DKF902"]),
+        ("ARG P=\"numpy cupy-cuda11x==13.6.0\" Q='a b'\nRUN pip install $Q $P", ["DKF902"]),
+        ("ENV OPTIONS='' P='pip install'\nRUN $OPTIONS $P cupy-cuda11x==13.6.0", ["DKF902"]),
+        ("ENV P='numpy cupy-cuda11x==13.6.0'\nRUN pip install \"$P\"", []),
         ("RUN export A=11 B=13.6.0 && pip install cupy-cuda${A}x==$B", ["DKF902"]),
         ('RUN A=11 && bash -c "pip install cupy-cuda${A}x==13.6.0"', ["DKF902"]),
         ("RUN A=12; if x; then A=11; fi; pip install cupy-cuda${A}x==13.6.0", []),

@@ -19,7 +19,7 @@ LARGEST = 1 << 20  # characters
 _DIRECTIVE = re.compile(r"#\s*([A-Za-z][A-Za-z0-9]*)\s*=\s*(\S.*)")
 _KEYWORD = re.compile(r"\s*([A-Za-z]+)(?:\s+|$)")
 _FLAG = re.compile(r"--[a-z][\w-]*(?:=(?:\"[^\"]*\"|'[^']*'|\S)*)?(?:\s+|$)")
-_WORD = re.compile(r"(?:[^\s\"'\\]|\\.|\"(?:[^\"\\]|\\.)*\"|'[^']*')+")
+WORD = re.compile(r"(?:[^\s\"'\\]|\\.|\"(?:[^\"\\]|\\.)*\"|'[^']*')+")
 _HEREDOC = re.compile(r"\d*<<(-?)([^<]+)")
 _KEYWORDS = (
     *("ADD", "ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL", "MAINTAINER"),
@@ -159,7 +159,7 @@ def _instructions(lines: list[str], escape: str) -> Iterator[Instruction]:
         keyword, flags, body = _head(SourceText("".join(parts), tuple(starts)), first + 1)
         heredocs: list[Heredoc] = []
         if keyword in _WITH_HEREDOC:
-            for match in map(_HEREDOC.fullmatch, _WORD.findall(body.text)):
+            for match in map(_HEREDOC.fullmatch, WORD.findall(body.text)):
                 if match is None:
                     continue
                 heredoc, position = _heredoc(lines, position, match, first + 1)

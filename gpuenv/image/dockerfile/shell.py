@@ -25,7 +25,9 @@ _WRAPPERS = ("sudo", "exec", "time", "nice", "nohup", "command", "env", "timeout
 _VALUED = re.compile(r"-[A-Za-z]*[ugCDnksap]|--(?:user|group|chdir|unset|signal|kill-after|adjustment)")
 _DECLARING = ("export", "declare", "local", "readonly")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_QUOTED = re.compile(r"[\\'\"`]|\$\(")
 _DEEPEST = 3
+_MOST_PARTS = 200  # of a word: each of thousands of references may have a long value
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,8 +225,19 @@ def _tokens(source: SourceText, lookup: Lookup) -> Iterator[ShellWord | str]:
             position = match.end()
         else:
             end = _word_end(text, position)
-            yield _word(text[position:end], source.line_at(position), lookup)
+            yield from _split_word(text[position:end], source.line_at(position), lookup)
             position = max(end, position + 1)
+
+
+def _split_word(raw: str, line: int, lookup: Lookup) -> list[ShellWord]:
+    """A word; a shell splits the values of its variables at blanks, unless it is quoted or an assignment."""
+    word = _word(raw, line, lookup)
+    if "$" not in raw or _ASSIGNMENT.match(raw) or _QUOTED.search(raw) or "${" in word.text:
+        return [word]
+    parts = word.text.split()
+    if len(parts) > _MOST_PARTS:
+        return [ShellWord(raw, line, known=False)]
+    return [ShellWord(part, line, is_known(part)) for part in parts]
 
 
 def _word(raw: str, line: int, lookup: Lookup) -> ShellWord:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpuenv.image.dockerfile.parse import DockerfileError, Instruction, SourceText
+from gpuenv.image.dockerfile.parse import WORD, DockerfileError, Instruction, SourceText
 from gpuenv.image.dockerfile.variables import is_known, substitute
 from gpuenv.image.inspect.image_facts import parse_platform
 
@@ -205,7 +205,7 @@ def join_image_path(folder: str, path: str) -> str:
 def _arguments(instruction: Instruction, given: Mapping[str, str], outer: Mapping[str, str]) -> dict[str, str]:
     """The values of an ARG: the caller's, its default, or that of an ARG before the first FROM."""
     found: dict[str, str] = {}
-    for word in instruction.body.text.split():
+    for word in WORD.findall(instruction.body.text):
         name, equals, default = word.partition("=")
         value = given.get(name)
         if value is None:
@@ -230,5 +230,5 @@ def _pairs(body: SourceText) -> Iterator[tuple[str, str, int]]:
 
 
 def _unquote(text: str) -> str:
-    """A value without the quotes around it or its parts."""
-    return re.sub(r"\"((?:[^\"\\]|\\.)*)\"|'([^']*)'", lambda match: match[1] or match[2] or "", text)
+    """A value without the quotes around it or its parts, and with its escaped blanks."""
+    return re.sub(r"\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|\\(\s)", lambda match: "".join(match.groups("")), text)
