@@ -8,7 +8,7 @@ notes them, and ``CudaSources.severity`` lowers the severity of missing CUDA.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from packaging.version import Version
 
@@ -34,6 +34,7 @@ from gpuenv.image.dockerfile.cuda import (
 from gpuenv.image.dockerfile.driver_packages import depends_on_driver, is_driver_library, is_driver_package, runfile
 from gpuenv.image.dockerfile.install_commands import PYTHON
 from gpuenv.image.dockerfile.requirements import Install, SourceLocation
+from gpuenv.image.dockerfile.shell import Command
 from gpuenv.image.dockerfile.target import BuildTarget, is_conda_cupy, is_cupy
 from gpuenv.image.dockerfile.variables import is_known
 from gpuenv.image.rule_registry import rule
@@ -60,6 +61,8 @@ _GPU_CODE = re.compile(
     r"cuda\.(?:Device|Stream|runtime\.(?:getDevice\w*|memGetInfo)|get_current_stream))\b"
     r"|\bassert\s+torch\.cuda\.is_available|\btorch\.cuda\.get_device_name|\.cuda\(\)"
 )
+# Arguments with which Python runs its input: no program, or a dash (python3 --help of 3.11).
+_READS_INPUT = re.compile(r"(?:-[WX] ?\S+ |-[bBdEiIOPqsSuvx]+ )*(?:(?:-|/dev/stdin) .*)?", re.DOTALL)
 _GPU_PROGRAMS = ("nvidia-smi", "nvidia-debugdump", "dcgmi", "deviceQuery", "bandwidthTest", "gpu-burn", "gpu_burn")
 
 
@@ -368,8 +371,7 @@ def gpu_at_build_time(target: BuildTarget) -> FileSymptoms:
     for run in target.run_commands:
         if run.command.guarded or run.step.instruction.flag("device") is not None:
             continue
-        scripts = (heredoc.body.text for heredoc in run.step.instruction.heredocs)
-        what = _gpu_use(run.command.program, run.command.texts, scripts)
+        what = _gpu_use(run.command)
         if what is not None:
             yield symptom_at(
                 run.location(target.file),
@@ -379,16 +381,20 @@ def gpu_at_build_time(target: BuildTarget) -> FileSymptoms:
             )
 
 
-def _gpu_use(program: str, arguments: tuple[str, ...], scripts: Iterable[str]) -> str | None:
+def _gpu_use(command: Command) -> str | None:
+    program, arguments = command.program, command.texts
     if program in _GPU_PROGRAMS:
         return program
-    if program == "gpuenv" and (command := command_name(arguments)) in ("doctor", "smoke", "preflight"):
-        return None if "--expect-no-gpu" in arguments else f"gpuenv {command}"
+    if program == "gpuenv" and (name := command_name(arguments)) in ("doctor", "smoke", "preflight"):
+        return None if "--expect-no-gpu" in arguments else f"gpuenv {name}"
     if not PYTHON.fullmatch(program):
         return None
-    code = arguments[arguments.index("-c") + 1 :][:1] if "-c" in arguments else tuple(scripts)
-    texts = (text for text in code if not re.search(r"\btry:|is_available\(\)\s*(?:else|and|:)", text))
-    return next((match[0] for text in texts if (match := _GPU_CODE.search(text))), None)
+    code = next(iter(arguments[arguments.index("-c") + 1 :]), "") if "-c" in arguments else ""
+    if command.heredoc is not None and _READS_INPUT.fullmatch(" ".join((*arguments, ""))):
+        code = command.heredoc.text
+    match = _GPU_CODE.search(code)
+    is_tried = re.search(r"\btry:|is_available\(\)\s*(?:else|and|:)", code)
+    return match[0] if match and not is_tried else None
 
 
 @rule("DKF913", _FAULT)

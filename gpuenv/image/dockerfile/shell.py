@@ -1,7 +1,8 @@
 """The simple commands in the text of a shell, with the line of every word.
 
-Enough of a shell for the RUN instructions of Dockerfiles: quotes, variables, operators, redirections, comments, ``cd``
-and ``sh -c``. The output of a substitution is unknown, and a command in a condition or a loop may not run.
+Enough of a shell for the RUN instructions of Dockerfiles: quotes, variables, operators, redirections, heredocs,
+comments, ``cd`` and ``sh -c``. The output of a substitution is unknown, and a command in a condition or a loop may not
+run.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ from gpuenv.image.dockerfile.variables import Lookup, is_known, substitute
 
 SHELLS = ("sh", "bash", "dash", "zsh", "ash")
 _OPERATOR = re.compile(r"\|\||&&|;;|[;|&\n()]")
-_REDIRECTION = re.compile(r"\d*(?:&>>?|>>?&?|<&?|<<<|<<-?)\s*")
+_REDIRECTION = re.compile(r"\d*(?:&>>?|>>?&?|<<<|(?P<heredoc><<-?)|<&?)\s*")
 _KEYWORDS = ("then", "else", "elif", "do", "if", "while", "until", "!", "{", "}", "fi", "done", "esac")
 _TESTING = ("if", "elif", "while", "until", "!")
 _BLOCKS = ("if", "while", "until", "case", "for")
+_BLOCK_ENDS = ("fi", "done", "esac")
+# An operator and a command that fails, whatever the status before it; after ``||``, that status is a failure.
+_FAILING = re.compile(r".* (?:false|(?:exit|return) [1-9]\d*)|\|\| (?:exit|return)(?: \$\?)?", re.DOTALL)
 _WRAPPERS = ("sudo", "exec", "time", "nice", "nohup", "command", "env", "timeout")
 # Options of these that take a word: sudo(8); env, nice and timeout of GNU coreutils 9.1, --help (2026-11-22).
 _VALUED = re.compile(r"-[A-Za-z]*[ugCDnksap]|--(?:user|group|chdir|unset|signal|kill-after|adjustment)")
@@ -50,6 +54,7 @@ class Command:
         folder: its working folder, relative to that of the script; null if unknown.
         piped: whether its output goes to another command, whose exit status counts.
         reads: the command whose output it reads; empty without a pipe.
+        heredoc: the heredoc that it reads, also through a pipe.
         variables: the variables that the script sets for it; a value is null if unknown.
     """
 
@@ -59,6 +64,7 @@ class Command:
     folder: str | None = ""
     piped: bool = False
     reads: str = ""
+    heredoc: SourceText | None = None
     variables: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
@@ -80,16 +86,35 @@ class Command:
 def commands(source: SourceText, lookup: Lookup, folder: str | None = "", depth: int = 0) -> tuple[Command, ...]:
     """The simple commands of a shell script that runs in a folder."""
     shell = _Shell(lookup, folder, depth)
-    source = SourceText(source.text.rstrip("; \t\r\n"), source.starts)  # the script ends as its last command does
     words: list[ShellWord] = []
+    heredoc: SourceText | None = None
     for part in _tokens(source, shell.lookup):
         if isinstance(part, ShellWord):
             words.append(part)
+        elif isinstance(part, SourceText):
+            heredoc = part
         else:
-            shell.run(words, part)
-            words = []
-    shell.run(words, "")
-    return tuple(shell.found)
+            shell.run(words, part, heredoc)
+            words, heredoc = [], None
+    shell.run(words, "", heredoc)
+    return tuple(shell.result())
+
+
+@dataclass(slots=True)
+class _List:
+    """A list of commands: a script, or what is between an opening and its end in it.
+
+    Attributes:
+        opening: a parenthesis, a brace or a keyword; empty for a script.
+        conditional: whether it may not run.
+        begin: the number of commands before its current chain of ``&&`` and ``||``.
+        hidden: the number of commands before its last ``||``, whose alternative may hide that they fail; or 0.
+    """
+
+    opening: str
+    conditional: bool
+    begin: int
+    hidden: int = 0
 
 
 class _Shell:
@@ -98,48 +123,91 @@ class _Shell:
     def __init__(self, lookup: Lookup, folder: str | None, depth: int) -> None:
         self.found: list[Command] = []
         self._outer, self._depth = lookup, depth
-        self._blocks: list[str] = []
+        self._lists = [_List("", conditional=False, begin=0)]
         self._folders = [folder]  # of the shell, and of each open subshell
         self._own: dict[str, str | None] = {}
+        self._guards: dict[int, int] = {}  # of guarded commands, from one number up to another
         self._before, self._written = "", ""  # the operator and the command before
+        self._heredoc: SourceText | None = None  # that of the command before
         self._stops = False  # set -e
 
     def lookup(self, name: str) -> str | None:
         """The value of a variable; None if unknown."""
         return self._own[name] if name in self._own else self._outer(name)
 
-    def run(self, words: list[ShellWord], operator: str) -> None:
+    def run(self, words: list[ShellWord], operator: str, heredoc: SourceText | None) -> None:
         """Interprets the command of these words, up to an operator."""
-        self._enter_or_leave_block(words)
+        if not words and operator == "\n" and self._before != ")":
+            return  # an empty line
+        if self._before in (";", "\n") and (words[0].text != "}" if words else operator == "("):
+            if not self._stops:
+                self._guard(len(self.found))
+            self._lists[-1].begin = len(self.found)
+        self._open_or_close(words)
         tested = any(word.text in _TESTING for word in words[:2])
         bare = [word for word in words if word.text not in _KEYWORDS]
         self._assign(bare)
         program = _unwrapped(bare)
+        conditional = self._before == "||" or self._lists[-1].conditional
         if program and program[0].text not in ("for", "case", "function", "select"):
-            conditional = bool(self._blocks) or self._before == "||"
-            goes_on = operator in (";", "\n", "&") and not self._stops
             given = {word.text.partition("=")[0]: word.text.partition("=")[2] for word in _assignments(bare)}
+            text = " ".join(word.text for word in program)
+            self._heredoc = heredoc or (self._heredoc if self._before == "|" else None)
             command = Command(
                 tuple(program),
-                guarded=tested or conditional or operator == "||" or goes_on,
+                guarded=tested or conditional,
                 conditional=conditional,
                 folder=self._folders[-1],
                 piped=operator == "|",
                 reads=self._written if self._before == "|" else "",
+                heredoc=self._heredoc,
                 variables={**self._own, **given},
             )
-            self._written = " ".join(word.text for word in program)
+            if _FAILING.fullmatch(f"{self._before} {text}") and not self._written.startswith(("[", "test ")):
+                self._fail()
+            self._written = text
             self._follow(command)
-        if operator == "(":
+        self._end_command(operator)
+
+    def _end_command(self, operator: str) -> None:
+        if operator not in ("|", "("):
+            self._guard(self._lists[-1].hidden)
+        if operator == "||":
+            self._lists[-1].hidden = len(self.found)
+        elif operator == "&":
+            self._guard(len(self.found))
+        elif operator == "(":
+            self._open(operator)
             self._folders.append(self._folders[-1])
-        elif operator == ")" and len(self._folders) > 1:
+        elif operator == ")" and self._lists[-1].opening == "(":
+            self._lists.pop()
             self._folders.pop()
         self._before = operator
+
+    def result(self) -> Iterator[Command]:
+        """The commands, when all are read."""
+        end = 0
+        for number, command in enumerate(self.found):
+            end = max(end, self._guards.get(number, 0))
+            yield replace(command, guarded=True) if number < end else command
+
+    def _guard(self, end: int) -> None:
+        """Notes that the commands of the chain up to an end are guarded."""
+        current = self._lists[-1]
+        self._guards[current.begin] = max(end, self._guards.get(current.begin, 0))
+        current.hidden = 0
+
+    def _fail(self) -> None:
+        """Drops the innermost ``||``, since its alternative fails; in a condition it may not."""
+        for each in reversed(self._lists):
+            if each.hidden or each.opening in _BLOCKS:
+                each.hidden = 0
+                return
 
     def _follow(self, command: Command) -> None:
         script = _script(command) if self._depth < _DEEPEST else None
         if script is not None:
-            inner = commands(source_text(script.text, script.line), self.lookup, command.folder, self._depth + 1)
+            inner = commands(script, self.lookup, command.folder, self._depth + 1)
             self.found += (
                 replace(
                     each,
@@ -155,12 +223,20 @@ class _Shell:
         elif command.program == "set" and any(re.match(r"-[a-z]*e|errexit", text) for text in command.texts):
             self._stops = True
 
-    def _enter_or_leave_block(self, words: list[ShellWord]) -> None:
-        first = next((word.text for word in words if word.text not in ("then", "else", "do", "{", "!")), "")
-        if first in _BLOCKS:
-            self._blocks.append(first)
-        elif first in ("fi", "done", "esac") and self._blocks:
-            self._blocks.pop()
+    def _open_or_close(self, words: list[ShellWord]) -> None:
+        for text in (word.text for word in words):
+            if text == "{" or text in _BLOCKS:
+                self._open(text)
+            elif (text == "}" and self._lists[-1].opening == "{") or (
+                text in _BLOCK_ENDS and self._lists[-1].opening in _BLOCKS
+            ):
+                self._lists.pop()
+            elif text not in _KEYWORDS:
+                return
+
+    def _open(self, opening: str) -> None:
+        conditional = self._before == "||" or opening in _BLOCKS or self._lists[-1].conditional
+        self._lists.append(_List(opening, conditional, begin=len(self.found)))
 
     def _assign(self, words: list[ShellWord]) -> None:
         """Sets the variables of an assignment without a command; in a block their values are unknown."""
@@ -170,7 +246,7 @@ class _Shell:
         if all(_ASSIGNMENT.match(word.text) for word in bare):
             for word in bare:
                 name, _, value = word.text.partition("=")
-                self._own[name] = value if word.known and not self._blocks else None
+                self._own[name] = value if word.known and not self._lists[-1].conditional else None
 
 
 def _moved(command: Command) -> str | None:
@@ -201,16 +277,19 @@ def _unwrapped(words: list[ShellWord]) -> list[ShellWord]:
     return words
 
 
-def _script(command: Command) -> ShellWord | None:
-    """The text that ``sh -c`` runs."""
+def _script(command: Command) -> SourceText | None:
+    """The text that a shell runs: the argument of ``-c``, or a heredoc."""
     if command.program not in SHELLS:
         return None
     pairs = zip(command.words[1:], command.words[2:], strict=False)
-    return next((word for option, word in pairs if re.fullmatch(r"-[a-z]*c", option.text)), None)
+    given = (source_text(word.text, word.line) for option, word in pairs if re.fullmatch(r"-[a-z]*c", option.text))
+    return next(given, command.heredoc)
 
 
-def _tokens(source: SourceText, lookup: Lookup) -> Iterator[ShellWord | str]:
+def _tokens(source: SourceText, lookup: Lookup) -> Iterator[ShellWord | SourceText | str]:
+    """The words, the heredocs (where the redirection is) and the operators."""
     text, position = source.text, 0
+    behind: int | None = 0  # the heredocs of this line; None after one without an end
     while position < len(text):
         character = text[position]
         if character in " \t\r" or text.startswith("\\\n", position):
@@ -220,13 +299,28 @@ def _tokens(source: SourceText, lookup: Lookup) -> Iterator[ShellWord | str]:
             position = len(text) if end < 0 else end
         elif (match := _REDIRECTION.match(text, position)) is not None:
             position = _word_end(text, match.end())
+            if match["heredoc"] and behind is not None:
+                begin = behind or text.find("\n", position) + 1 or len(text)
+                last = _heredoc_end(text[match.end() : position], match["heredoc"]).search(text, begin)
+                if last is not None:
+                    yield source_text(text[begin : last.start()], source.line_at(begin))
+                behind = last.end() if last is not None else None
         elif (match := _OPERATOR.match(text, position)) is not None:
             yield match[0]
             position = match.end()
+            if match[0] == "\n" and behind:
+                position, behind = behind, 0
         else:
             end = _word_end(text, position)
             yield from _split_word(text[position:end], source.line_at(position), lookup)
             position = max(end, position + 1)
+
+
+def _heredoc_end(delimiter: str, operator: str) -> re.Pattern[str]:
+    """The last line of a heredoc."""
+    indent = r"\t*" if operator == "<<-" else ""
+    name = re.sub(r"[\"'\\]", "", delimiter)
+    return re.compile(rf"^{indent}{re.escape(name)}$\n?", re.MULTILINE)
 
 
 def _split_word(raw: str, line: int, lookup: Lookup) -> list[ShellWord]:

@@ -167,13 +167,21 @@ def _commands_of(step: Step) -> tuple[Command, ...]:
         if len(words) > 2 and words[0].rsplit("/", 1)[-1] in SHELLS and words[1].endswith("c"):  # noqa: PLR2004 - sh -c TEXT
             return commands(SourceText(words[2], ((0, instruction.line),)), step.lookup)
         return (Command(tuple(ShellWord(word, instruction.line) for word in words)),) if words else ()
-    scripts = [heredoc.body for heredoc in instruction.heredocs]
-    bare = bool(scripts) and _HEREDOC_ONLY.fullmatch(instruction.body.text) is not None
-    found = () if bare else commands(instruction.body, step.lookup)
-    if bare or (scripts and found and found[0].program in SHELLS):
-        shells = (text for text in scripts if re.match(r"(?!#!)|#!.*\b(?:ba|da|z)?sh\b", text.text))
-        found = (*(() if bare else found[1:]), *(each for text in shells for each in commands(text, step.lookup)))
-    return found
+    if instruction.heredocs and _HEREDOC_ONLY.fullmatch(instruction.body.text) is not None:
+        scripts = (heredoc.body for heredoc in instruction.heredocs)
+        shells = (script for script in scripts if re.match(r"(?!#!)|#!.*\b(?:ba|da|z)?sh\b", script.text))
+        return tuple(command for script in shells for command in commands(script, step.lookup))
+    return commands(_with_heredocs(instruction), step.lookup)
+
+
+def _with_heredocs(instruction: Instruction) -> SourceText:
+    """The text of an instruction, with its heredocs behind it."""
+    text, starts = instruction.body.text, instruction.body.starts
+    for name, body in ((heredoc.name, heredoc.body) for heredoc in instruction.heredocs):
+        text += "\n"
+        starts += tuple((len(text) + offset, line) for offset, line in body.starts)
+        text += body.text + name
+    return SourceText(text, starts)
 
 
 def _chain(target: Stage, stages: tuple[Stage, ...]) -> list[Stage]:
