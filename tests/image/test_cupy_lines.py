@@ -17,6 +17,55 @@ FOCAL = "FROM nvidia/cuda:12.1.1-runtime-ubuntu20.04"
 PROJECT = '[project]\nname = "x"\ndependencies = ["torch", "cupy-cuda12x"]\n'
 
 
+@pytest.mark.parametrize(
+    ("base", "requirements", "expected"),
+    [
+        (
+            "python:3.14-slim",
+            "cupy-cuda12x[ctk]==14.2.0; python_version >= '3.10'\ncupy-cuda12x==13.6.0; python_version < '3.10'",
+            [],
+        ),
+        (
+            "python:3.12-slim",
+            "cupy-cuda12x[ctk]; platform_machine == 'x86_64'\ncupy; platform_machine == 'aarch64'",
+            [],
+        ),
+        ("--platform=linux/arm64 python:3.12-slim", "cupy-cuda12x; platform_machine == 'aarch64'", ["DKF904"]),
+        ("--platform=linux/arm64 python:3.12-slim", "cupy-cuda12x; platform_machine == 'x86_64'", []),
+        ("python:3.12-slim", "cupy-cuda12x; sys_platform == 'linux' and python_version < '3.9'", []),
+        ("python:3.12-slim", "cupy-cuda12x; sys_platform == 'linux' and python_version > '3.11'", ["DKF904"]),
+        ("python:3.12-slim", "cupy-cuda12x; python_full_version >= '3.12.0'", ["DKF904"]),
+        ("ubuntu", "cupy-cuda12x; python_version > '3' and platform_python_implementation == 'CPython'", ["DKF904"]),
+        ("python:3.12-slim AS a\nFROM a", "cupy-cuda12x; python_version > '3.11'", ["DKF904"]),
+    ],
+)
+def test_an_environment_marker_is_evaluated_for_the_image(
+    tmp_path: Path, base: str, requirements: str, expected: list[str]
+) -> None:
+    text = f"FROM {base}\nCOPY r.txt /\nRUN pip install -r /r.txt"
+    assert codes(tmp_path, text, {"r.txt": requirements}) == expected
+
+
+@pytest.mark.parametrize(
+    "marker",
+    ["platform_machine == 'x86_64'", "python_full_version >= '3.12.5'", "platform_release > '5'"],
+)
+def test_a_marker_on_something_unknown_leaves_the_install_unknown(tmp_path: Path, marker: str) -> None:
+    (found,) = judged(tmp_path, f'FROM python:3.12-slim\nRUN pip install "cupy-cuda12x; {marker}"').findings
+    assert (found.code, found.severity) == ("DKF917", Severity.NOTE)
+
+
+def test_a_marker_of_an_unrelated_package_is_no_note(tmp_path: Path) -> None:
+    text = "FROM debian\nRUN pip install 'cupy-cuda12x[ctk]' \"numpy; python_version < '3.10'\""
+    assert judged(tmp_path, text).findings == ()
+
+
+def test_a_constraint_with_an_unknown_marker_pins_nothing(tmp_path: Path) -> None:
+    files = {"c.txt": "cupy-cuda11x==13.6.0; python_version < '3.10'\n"}
+    text = "FROM python:3.14-slim\nCOPY c.txt /\nRUN pip install -c /c.txt 'cupy-cuda11x'"
+    assert codes(tmp_path, text, files) == ["DKF904"]
+
+
 def codes(folder: Path, text: str, files: dict[str, str] | None = None) -> list[str]:
     return [code for code, _, _ in located(judged(folder, text, files))]
 

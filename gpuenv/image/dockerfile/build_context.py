@@ -188,10 +188,10 @@ def read_dependencies(listed: DependencyFile, name: str, context: BuildContext) 
 
 
 def apply_constraints(installs: list[Install], constraints: list[Install]) -> list[Install]:
-    """The installs, limited to the versions that constraints allow."""
-    limits = {each.name: each.specifier for each in constraints if each.specifier is not None}
+    """The installs, limited to the versions that constraints allow: unknown ones if a constraint has a marker."""
+    limits = {each.name: None if each.marker else each.specifier for each in constraints if each.specifier is not None}
     return [
-        replace(each, specifier=each.specifier & limits[each.name])
+        replace(each, specifier=None if (limit := limits[each.name]) is None else each.specifier & limit)
         if each.specifier is not None and each.name in limits and each.manager is Manager.PIP
         else each
         for each in installs

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from gpuenv.image.dockerfile.requirements import Install, Manager
+from gpuenv.image.dockerfile.requirements import LIKE_CUDA, Install, Manager, is_cuda_related
 from gpuenv.image.dockerfile.target import BuildTarget
 from gpuenv.matrix.companions import cuda_package
 from gpuenv.matrix.tables import Flavour, Matrix, Release, WheelLine
@@ -47,10 +47,6 @@ _EXTRAS = {
     "tensorflow": re.compile(r"and-cuda()"),
 }
 _TENSORFLOW_CUDA_MAJOR = 12
-_LIKE_CUDA = re.compile(
-    r"cuda|cupy|nvidia|cublas|gpu|torch|tensorflow|jax|rapids|cudf|cuml"
-    r"|conda|env|dep|require|poetry|pdm|pixi|pipenv|pip "
-)
 _LINE_OF_MAJOR = re.compile(r"cupy-cuda(\d{1,4})x")
 
 
@@ -137,14 +133,9 @@ def _severity(target: BuildTarget) -> Severity | None:
     doubts = [each for each in target.unknown if not each.possible]
     if any(map(is_cuda_related, (install for each in target.unknown for install in each.possible))):
         return None
-    if any(each.is_file or _LIKE_CUDA.search(each.what) for each in doubts):
+    if any(each.is_file or LIKE_CUDA.search(each.what) for each in doubts):
         return None
     return Severity.WARNING if doubts else Severity.ERROR
-
-
-def is_cuda_related(install: Install) -> bool:
-    """Whether the name of a package is related to CUDA."""
-    return _LIKE_CUDA.search(install.name) is not None
 
 
 def _conda_cuda(entry: Install, matrix: Matrix) -> CudaVersion | None:

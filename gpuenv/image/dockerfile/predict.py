@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from gpuenv.image.dockerfile.base_images import BaseImage
-from gpuenv.image.dockerfile.cuda import cuda_sources, frameworks, is_cuda_related, release_of
-from gpuenv.image.dockerfile.requirements import Install
+from gpuenv.image.dockerfile.cuda import cuda_sources, frameworks, release_of
+from gpuenv.image.dockerfile.requirements import Install, is_cuda_related
 from gpuenv.image.dockerfile.target import BuildTarget
 from gpuenv.image.dockerfile.variables import is_known
 from gpuenv.image.inspect.image_facts import ImageFacts

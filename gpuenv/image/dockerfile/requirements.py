@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
+from itertools import product
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
@@ -12,8 +14,26 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 from packaging.version import VERSION_PATTERN
 
 from gpuenv.image.dockerfile.variables import is_known
-from gpuenv.model.versions import CudaVersion
+from gpuenv.model.dependencies import marker_holds
+from gpuenv.model.versions import CudaVersion, PythonVersion
 
+# The variables of markers on Linux; CuPy has wheels for CPython only.
+_LINUX = {
+    "sys_platform": "linux",
+    "platform_system": "Linux",
+    "os_name": "posix",
+    "platform_python_implementation": "CPython",
+    "implementation_name": "cpython",
+}
+_UNKNOWN_VARIABLES = re.compile("platform_(?:release|version)|implementation_version")
+# A marker holds if it does for each of these, of what is unknown: the Pythons and the processors.
+_PYTHONS = tuple(PythonVersion(3, minor) for minor in range(6, 17))
+_MICROS = (0, 99)
+_MACHINES = ("x86_64", "aarch64")
+LIKE_CUDA = re.compile(
+    r"cuda|cupy|nvidia|cublas|gpu|torch|tensorflow|jax|rapids|cudf|cuml"
+    r"|conda|env|dep|require|poetry|pdm|pixi|pipenv|pip "
+)
 _LONGEST = 2000  # characters of a requirement: a marker may nest
 _NO_CUDA = CudaVersion(0, 0)
 _ENDLESS = re.compile(r"\d{40}")  # no version has so many digits, and Python refuses to read thousands
@@ -48,6 +68,7 @@ class Install:
         specifier: the versions; null if unknown.
         index_cuda: the CUDA of PyTorch's index; 0.0 for the index without CUDA.
         environment: the environment that the command names; empty for the usual one.
+        marker: the environment marker, if it depends on more than Linux; empty without one.
     """
 
     manager: Manager
@@ -59,6 +80,7 @@ class Install:
     from_source: bool = False
     index_cuda: CudaVersion | None = None
     environment: str = ""
+    marker: str = ""
 
     @property
     def exact(self) -> str | None:
@@ -117,11 +139,15 @@ def parse_requirement(text: str, location: SourceLocation, *, known: bool = True
         read = Requirement(bare)
     except InvalidRequirement:
         return None if known and is_known(bare) else _without_version(bare, location)
+    marker = str(read.marker or "")
+    holds = evaluate_marker(marker, None, None)
+    if holds is False:
+        return None
     name, extras = canonicalize_name(read.name), frozenset(read.extras)
-    if read.url:
-        wheel = _wheel(read.url)
-        return Install(Manager.PIP, name, wheel[1] if wheel else None, extras, location, text, wheel is None)
-    return Install(Manager.PIP, name, read.specifier, extras, location, text) if _is_for_linux(read) else None
+    wheel = _wheel(read.url) if read.url else None
+    specifier = (wheel[1] if wheel else None) if read.url else read.specifier
+    from_source = bool(read.url) and wheel is None
+    return Install(Manager.PIP, name, specifier, extras, location, text, from_source, marker="" if holds else marker)
 
 
 def _by_address(address: str, location: SourceLocation, text: str) -> Install | None:
@@ -152,12 +178,27 @@ def _without_version(text: str, location: SourceLocation) -> Install | None:
     return Install(Manager.PIP, canonicalize_name(match[1]), None, extras, location, text)
 
 
-def _is_for_linux(read: Requirement) -> bool:
-    """Whether a marker on the system admits Linux; markers on Python or extras are not evaluated."""
-    text = str(read.marker or "")
-    if read.marker is None or not ("platform_system" in text or "sys_platform" in text):
-        return True
-    return read.marker.evaluate({"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix", "extra": ""})
+@lru_cache(maxsize=1000)
+def evaluate_marker(text: str, python: PythonVersion | None, machine: str | None) -> bool | None:
+    """Whether an environment marker holds on Linux; None if it depends on something unknown."""
+    if _UNKNOWN_VARIABLES.search(text):
+        return None
+    pythons = (python,) if python else _PYTHONS
+    results = set()
+    for (major, minor), micro, arch in product(
+        [(each.major, each.minor) for each in pythons], _MICROS, (machine,) if machine else _MACHINES
+    ):
+        version = {"python_version": f"{major}.{minor}", "python_full_version": f"{major}.{minor}.{micro}"}
+        try:
+            results.add(marker_holds(text, {**_LINUX, **version, "platform_machine": arch}))
+        except ValueError:
+            return None
+    return results.pop() if len(results) == 1 else None
+
+
+def is_cuda_related(install: Install) -> bool:
+    """Whether the name of a package is related to CUDA."""
+    return LIKE_CUDA.search(install.name) is not None
 
 
 def parse_conda_spec(text: str, location: SourceLocation) -> Install | None:

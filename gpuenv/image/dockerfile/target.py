@@ -23,12 +23,15 @@ from gpuenv.image.dockerfile.requirements import (
     InstallRequest,
     Manager,
     SourceLocation,
+    evaluate_marker,
     index_cuda,
+    is_cuda_related,
 )
 from gpuenv.image.dockerfile.shell import SHELLS, Command, ShellWord, commands
 from gpuenv.image.dockerfile.stages import Setting, Stage, Step
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.redaction import cut_text
+from gpuenv.model.snapshot import architecture
 from gpuenv.model.versions import PythonVersion
 
 _CUDA_FOLDER = re.compile(r"/(?:usr/?)?|/usr/local/?|(?:/usr/local|/opt)/cuda(?:-[\d.]+)?(?:/.*)?")
@@ -142,7 +145,9 @@ def evaluate(target: Stage, stages: tuple[Stage, ...], file: str, context: Build
     )
     base = base_of(chain[0].base or "", matrix)
     packages = [stage for stage in copied_stages if _gives_packages(stage, chain)]
-    inside = _Installed(stages, file, context, [run for run in run_commands if run.stage in (*packages, *chain)])
+    inside = _Installed(
+        stages, file, context, [run for run in run_commands if run.stage in (*packages, *chain)], matrix
+    )
     own = {stage.number for stage in chain}
     return BuildTarget(
         file=file,
@@ -236,16 +241,19 @@ def _short_text(command: Command) -> str:
 class _Installed:
     """The installed packages after all commands."""
 
-    def __init__(self, build: tuple[Stage, ...], file: str, context: BuildContext, runs: list[RunCommand]) -> None:
+    def __init__(
+        self, build: tuple[Stage, ...], file: str, context: BuildContext, runs: list[RunCommand], matrix: Matrix
+    ) -> None:
         self.found: list[tuple[Install, int]] = []
         self.unknown: list[UnknownInstall] = []
-        self._build, self._file, self._context = build, file, context
+        self._build, self._file, self._context, self._runs, self._matrix = build, file, context, runs, matrix
+        self._pythons: dict[int, PythonVersion | None] = {}  # by the number of the stage
         for run in runs:
             self._run(run)
 
     def _run(self, run: RunCommand) -> None:
         request = install_request(run.command, run.location(self._file))
-        installs = [*request.installs, *self._of_files(request, run)]
+        installs = self._with_known_markers(run, [*request.installs, *self._of_files(request, run)])
         if run.command.conditional:
             if installs or request.files or request.unknown:
                 self._note(run, f"{_short_text(run.command)}, in a condition or a loop", tuple(installs))
@@ -262,6 +270,22 @@ class _Installed:
             (replace(each, index_cuda=each.index_cuda or index, environment=environment), run.stage.number)
             for each in installs
         )
+
+    def _with_known_markers(self, run: RunCommand, installs: list[Install]) -> list[Install]:
+        """The installs whose markers hold; those whose markers are unknown are noted."""
+        marked = {each.marker: self._evaluate_marker(each.marker, run.stage) for each in installs if each.marker}
+        possible = tuple(each for each in installs if each.marker and marked[each.marker] is None)
+        if any(map(is_cuda_related, possible)):
+            self._note(run, f"{_short_text(run.command)}, by a marker", possible)
+        return [each for each in installs if not each.marker or marked[each.marker]]
+
+    def _evaluate_marker(self, marker: str, stage: Stage) -> bool | None:
+        if stage.number not in self._pythons:
+            chain = _chain(stage, self._build)
+            base = base_of(chain[0].base or "", self._matrix)
+            self._pythons[stage.number] = python_of(base, chain, (r.command for r in self._runs if r.stage in chain))
+        machine = architecture(stage.platform.split("/")[1]) if stage.platform else None
+        return evaluate_marker(marker, self._pythons[stage.number], machine)
 
     def _note(self, run: RunCommand, what: str, possible: tuple[Install, ...] = (), *, is_file: bool = False) -> None:
         self.unknown.append(UnknownInstall(run.location(self._file), what, possible, is_file))
