@@ -161,11 +161,30 @@ def test_a_variable_may_name_the_index(tmp_path: Path, setting: str) -> None:
         ("/opt/a/bin/pip install", "/opt/a/bin/python -m pip install", ["DKF905"]),
         ("/opt/a/bin/pip install", "pip install", []),
         ("/usr/bin/pip3 install", "pip install", ["DKF905"]),
+        ("pip install --user", "pip install", ["DKF905"]),
+        ("pip install --target /a", "pip install --target=/b", []),
+        ("pip install --prefix /a", "pip install", []),
+        ("pip install -t /a", "pip install --target /a", ["DKF905"]),
+        (". /a/bin/activate && pip install", ". /b/bin/activate && pip install", []),
+        (". /a/bin/activate && pip install", "/a/bin/pip install", ["DKF905"]),
+        (". /a/bin/activate && deactivate && pip install", "pip install", ["DKF905"]),
+        (". /etc/profile && pip install", "pip install", ["DKF905"]),
+        ("conda activate a && pip install", "source /opt/conda/bin/activate b && pip install", []),
+        ("conda activate a && pip install", "conda run -n a pip install", ["DKF905"]),
+        ("VIRTUAL_ENV=/a uv pip install", "VIRTUAL_ENV=/b uv pip install", []),
+        ("/opt/conda/bin/conda run -n a pip install", "/opt/conda/bin/conda run -n b pip install", []),
     ],
 )
 def test_two_environments_may_have_a_line_each(tmp_path: Path, one: str, other: str, expected: list[str]) -> None:
     text = f"{DEVEL}\nRUN {one} cupy-cuda12x==14.2.0\nRUN {other} 'cupy-cuda13x[ctk]==14.2.0'"
     assert codes(tmp_path, text) == expected
+
+
+def test_the_variable_of_a_virtual_environment_names_it(tmp_path: Path) -> None:
+    install = "RUN uv pip install 'cupy-cuda12x[ctk]==14.2.0'"
+    text = f"{SLIM}\nENV VIRTUAL_ENV=/a\n{install}\nENV VIRTUAL_ENV=/b\n{install.replace('12x', '13x')}"
+    assert codes(tmp_path, text) == []
+    assert codes(tmp_path, text.replace("=/b", "=/a")) == ["DKF905"]
 
 
 def test_a_command_in_a_pipe_is_a_warning(tmp_path: Path) -> None:

@@ -111,6 +111,7 @@ def test_a_step_that_only_mentions_an_install_installs_nothing(step: str) -> Non
         (("pip install cupy-cuda11x", "pip uninstall -y cupy-cuda11x && pip install cupy-cuda12x"), False),
         (("/opt/a/bin/pip install cupy-cuda11x", "/opt/b/bin/pip install cupy-cuda12x"), False),
         (("pip install --target /a cupy-cuda11x", "pip install --target=/b cupy-cuda12x"), False),
+        (("pip install --user cupy-cuda11x", "pip install cupy-cuda12x"), True),
         (("pip install cupy-cuda12x", "pip download cupy-cuda11x"), False),
         (("pip install cupy-cuda12x", "pip download cupy-cuda11x==13.6.0"), False),
         (("case $(uname -m) in x86_64) pip install cupy-cuda12x;; *) pip install cupy-cuda11x;; esac",), False),

@@ -24,6 +24,7 @@ from gpuenv.image.dockerfile.requirements import (
     parse_requirement,
 )
 from gpuenv.image.dockerfile.shell import SHELLS, Command, ShellWord
+from gpuenv.image.dockerfile.variables import Lookup
 from gpuenv.model.versions import CudaVersion
 
 _PIP = re.compile(r"pip[\d.]*")
@@ -39,8 +40,9 @@ _WITH_VALUE = {
     *("-r", "--requirement", "--requirements", "-c", "--constraint", "--constraints", "-e", "--editable"),
     *("--torch-backend", "--group", "--extra", "--no-binary", "--only-binary", "--no-binary-package", "--python"),
     *("-p", "--prefix", "-n", "--name", "-t", "--target", "--file", "--channel", "--directory", "--project"),
-    *("--no-install-package", "--only-group", "--no-group"),
+    *("--root", "--no-install-package", "--only-group", "--no-group"),
 }
+_ENVIRONMENT_OPTIONS = ("-t", "--target", "--prefix", "--root", "-p", "--python", "-n", "--name")
 _BUNDLED = re.compile(r"-[IUqvy]+([rce].*)")  # -qr requirements.txt
 # Installers of programs unrelated to CUDA.
 _HARMLESS = re.compile(
@@ -80,16 +82,16 @@ def install_request(command: Command, location: SourceLocation) -> InstallReques
     return InstallRequest(unknown=_may_install(command))
 
 
-def environment_of(command: Command) -> str:
-    """The environment that a command names: the folder of its program, or conda's name; empty without one."""
-    folder = command.words[0].text.rpartition("/")[0]
-    if folder and not folder.startswith(("/usr", "/bin")):
-        return folder
-    if command.program not in (*_CONDA, "uv"):
-        return ""
+def environment_of(command: Command, lookup: Lookup) -> str:
+    """The environment of a command: the one of its options, of its program's folder or the active one; else empty."""
     arguments = read_arguments(command.words[1:], flags=("-n",) if command.program == "uv" else ())
-    named = arguments.of("-n", "--name", "-p", "--prefix", "--python")
-    return next((word.text for word in named if word.text != "base"), "")
+    named = [word.text for word in arguments.of(*_ENVIRONMENT_OPTIONS)]
+    folder = command.words[0].text.rpartition("/")[0]
+    if not named and folder and not folder.startswith(("/usr", "/bin")) and command.program not in (*_CONDA, "uv"):
+        named = [folder.removesuffix("/bin")]
+    if not named:
+        named = [lookup("VIRTUAL_ENV") or lookup("CONDA_DEFAULT_ENV") or ""]
+    return " ".join(name for name in named if name != "base")
 
 
 def _may_install(command: Command) -> bool:

@@ -29,6 +29,10 @@ _WRAPPERS = ("sudo", "exec", "time", "nice", "nohup", "command", "env", "timeout
 _VALUED = re.compile(r"-[A-Za-z]*[ugCDnksap]|--(?:user|group|chdir|unset|signal|kill-after|adjustment)")
 _DECLARING = ("export", "declare", "local", "readonly")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+# The folder of a virtual environment, or the name of one of conda.
+_ACTIVATION = re.compile(
+    r"(?:\.|source) (\S+)/bin/activate|(?:(?:\.|source|\S*conda|\S*mamba) )?(?:\S*/)?activate (\S+)"
+)
 _QUOTED = re.compile(r"[\\'\"`]|\$\(")
 _DEEPEST = 3
 _MOST_PARTS = 200  # of a word: each of thousands of references may have a long value
@@ -222,6 +226,16 @@ class _Shell:
             self._folders[-1] = _moved(command)
         elif command.program == "set" and any(re.match(r"-[a-z]*e|errexit", text) for text in command.texts):
             self._stops = True
+        else:
+            self._activate(" ".join(word.text for word in command.words))
+
+    def _activate(self, text: str) -> None:
+        """Sets the variables that activating an environment sets; in a block their values are unknown."""
+        match = _ACTIVATION.fullmatch(text)
+        if match is not None or text.endswith("deactivate"):
+            found = match.groups("") if match is not None else ("", "")
+            values = (None, None) if self._lists[-1].conditional else found
+            self._own.update(zip(("VIRTUAL_ENV", "CONDA_DEFAULT_ENV"), values, strict=True))
 
     def _open_or_close(self, words: list[ShellWord]) -> None:
         for text in (word.text for word in words):

@@ -265,7 +265,7 @@ class _Installed:
         named = [index_cuda(run.lookup(name) or "") for name in _INDEX_VARIABLES]
         named.append(index_cuda(f"/whl/{run.lookup('UV_TORCH_BACKEND')}"))
         index = next((cuda for cuda in named if cuda is not None), None)
-        environment = environment_of(run.command)
+        environment = environment_of(run.command, run.lookup)
         self.found += (
             (replace(each, index_cuda=each.index_cuda or index, environment=environment), run.stage.number)
             for each in installs

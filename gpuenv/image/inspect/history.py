@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from gpuenv.image.dockerfile.install_commands import environment_of, install_request, read_arguments
+from gpuenv.image.dockerfile.install_commands import environment_of, install_request
 from gpuenv.image.dockerfile.parse import source_text
 from gpuenv.image.dockerfile.requirements import Install, SourceLocation
 from gpuenv.image.dockerfile.shell import Command, commands
@@ -19,9 +19,7 @@ _WITHOUT_COMMANDS = re.compile(r"(?:ARG|CMD|COPY|ADD|ENTRYPOINT|ENV|HEALTHCHECK|
 # Build arguments, and the shell: ``RUN |1 CUDA=12 /bin/bash -o pipefail -c``.
 _SHELL = re.compile(r"/bin/(?:ba|da|z|a)?sh (?:(?:-\S+|pipefail) ){1,8}")
 _ARGUMENT = re.compile(r"(?<!\S)([A-Za-z_]\w*)=(\S*)")
-_ENVIRONMENT_OPTIONS = ("--user", "--target", "-t", "--prefix", "--root", "--python", "-p", "--name", "-n")
 _UPGRADE_OPTIONS = ("-U", "--upgrade", "--force-reinstall")
-_Environment = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +51,12 @@ def lines_together(history: Iterable[str]) -> tuple[str, ...]:
     return next((lines for lines in sure if len(lines) > 1), ())
 
 
-def _installed_lines(history: Iterable[str]) -> dict[_Environment, dict[str, CupyInstall]]:
+def _installed_lines(history: Iterable[str]) -> dict[str, dict[str, CupyInstall]]:
     """The lines at the end of the history, by environment, in the order of their installs."""
-    there: dict[_Environment, dict[str, CupyInstall]] = {}
+    there: dict[str, dict[str, CupyInstall]] = {}
     for step in _relevant_steps(history):
-        for command, environment in _commands_with_environment(step):
+        for command in _commands(step):
+            environment = environment_of(command, command.variables.get)
             request = install_request(command, SourceLocation("history", command.line))
             for lines in there.values():
                 for name in request.removes:
@@ -96,18 +95,9 @@ def _relevant_steps(history: Iterable[str]) -> Iterator[str]:
             yield step
 
 
-def _commands_with_environment(step: str) -> Iterator[tuple[Command, _Environment]]:
-    """The commands of a step, each with the options and variables that select its environment."""
+def _commands(step: str) -> tuple[Command, ...]:
     script, arguments = _script(step)
-    active = ""
-    for command in commands(source_text(script, 1), arguments.get):
-        if command.program in (".", "source", "activate") or command.texts[:1] == ("activate",):
-            active = command.texts[-1] if command.texts else ""
-        options = read_arguments(command.words[1:])
-        named = (f"{name} {word.text}" for name in _ENVIRONMENT_OPTIONS for word in options.of(name))
-        prefix = (environment_of(command), command.variables.get("VIRTUAL_ENV") or active)
-        user = ("--user",) if "--user" in options.values else ()
-        yield command, tuple(word for word in (*prefix, *named, *user) if word)
+    return commands(source_text(script, 1), arguments.get)
 
 
 def _script(step: str) -> tuple[str, Mapping[str, str]]:
