@@ -65,6 +65,8 @@ def test_the_exit_code_is_the_verdict(folder: Path) -> None:
         (("a:1", "--format", "junit"), "one of text, json, sarif"),
         (("--dockerfile", "/nonexistent/Dockerfile"), "No such file"),
         (("--dockerfile", "/"), "is a folder"),
+        (("--dockerfile", "b", "--platform", "nonsense/x/y/z"), "go with an image"),
+        (("--dockerfile", "b", "--from", "engine"), "go with an image"),
     ],
 )
 def test_wrong_usage_exits_with_2(arguments: tuple[str, ...], message: str) -> None:

@@ -160,6 +160,27 @@ def test_the_override_file_is_merged(tmp_path: Path) -> None:
     assert compose(tmp_path, text, {"compose.override.yaml": f"services:\n  a:\n{RESERVED}\n"}) == []
 
 
+def test_an_option_for_a_dockerfile_is_refused_for_another_file(tmp_path: Path) -> None:
+    compose_file, pod, container = (tmp_path / name for name in ("compose.yaml", "pod.yaml", "devcontainer.json"))
+    compose_file.write_text("services:\n  a:\n    image: python:$V\n")
+    pod.write_text("apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - {name: a, image: python}\n")
+    container.write_text('{"image": "python"}')
+    target, argument = DockerfileOptions(tmp_path, "b"), DockerfileOptions(arguments={"V": "3.12"})
+    for file in (compose_file, pod, container):
+        with pytest.raises(
+            ImageError, match=r"--context and --target do not apply to (compose|kubernetes|devcontainer)"
+        ):
+            judge_files([file], target, MATRIX)
+    for file in (pod, container):
+        with pytest.raises(ImageError, match="--build-arg does not apply"):
+            judge_files([file], argument, MATRIX)
+    assert judge_files([compose_file], argument, MATRIX).findings == ()
+    container.write_text('{"dockerComposeFile": "compose.yaml", "service": "a"}')
+    assert judge_files([container], argument, MATRIX).findings == ()
+    with pytest.raises(ImageError, match="--context and --target do not"):
+        judge_files([container], target, MATRIX)
+
+
 def test_named_compose_files_are_merged_in_their_order(tmp_path: Path) -> None:
     (tmp_path / "a.yml").write_text(f"services:\n  x:\n    image: {CUDA}\n    gpus: all\n")
     (tmp_path / "b.yml").write_text("services:\n  x:\n    environment:\n      CUDA_VISIBLE_DEVICES: ''\n")

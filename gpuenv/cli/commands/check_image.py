@@ -126,6 +126,8 @@ def check_image(opts: CheckImageOptions) -> None:
             raise CommandError(ExitCode.USAGE, "--context, --target and --build-arg go with --dockerfile")
         report = _check_image(opts, opts.image)
     elif opts.dockerfile and opts.image is None:
+        if opts.platform is not None or opts.source is not ImageSource.AUTO:
+            raise CommandError(ExitCode.USAGE, "--platform and --from go with an image, not with --dockerfile")
         report = _check_file(opts, opts.dockerfile)
     else:
         raise CommandError(ExitCode.USAGE, "expected an image or --dockerfile FILE, one of the two")

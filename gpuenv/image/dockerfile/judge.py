@@ -81,10 +81,21 @@ def judge_files(paths: Sequence[Path], options: DockerfileOptions, matrix: Matri
             return _judge_dockerfile(read_text(path), path, options, matrix)
         text = read_text(path)
         if is_manifest(text) and not more:
+            _refuse_options(path, "kubernetes", options.context, options.target, options.arguments)
             return _judge_services(containers_of(text, str(path)), "kubernetes", path, matrix)
+        _refuse_options(path, "compose", options.context, options.target)
         return _judge_compose([path, *(more or _override(path))], options, matrix, ())
     except ServiceFileError as error:
         raise ImageError(str(error), is_input=True) from error
+
+
+def _refuse_options(path: Path, kind: str, *values: object) -> None:
+    """Refuses the options for a Dockerfile of which a file of another kind has no use."""
+    given = [name for name, value in zip(("--context", "--target", "--build-arg"), values, strict=False) if value]
+    if given:
+        verb = "does" if len(given) == 1 else "do"
+        message = f"{path}: {' and '.join(given)} {verb} not apply to {kind}"
+        raise ImageError(message, "leave them out, or name the Dockerfile", is_input=True)
 
 
 def read_text(path: Path) -> str:
@@ -178,7 +189,9 @@ def _override(path: Path) -> list[Path]:
 def _judge_devcontainer(path: Path, options: DockerfileOptions, matrix: Matrix) -> FileJudgement:
     found = devcontainer_of(read_text(path), str(path))
     if found.service is not None:
+        _refuse_options(path, "devcontainer", options.context, options.target, options.arguments)
         return _judge_services([found.service], "devcontainer", path, matrix)
+    _refuse_options(path, "devcontainer", options.context, options.target)
     judged = _judge_compose([path.parent / name for name in found.compose], options, matrix, found.services)
     return replace(judged, kind="devcontainer", files=(str(path), *judged.files))
 
