@@ -36,6 +36,7 @@ SAMPLES = (
     "FROM a\nRUN b \\   \n  c",
     "  from a\n   run b",
     'FROM a\nHEALTHCHECK --interval=5s CMD x\nONBUILD RUN y\nSHELL ["a", "b"]',
+    "FROM a\nONBUILD CMD <<EOF\nRUN b",
     "FROM a\nRUN a \\\n",
     "FROM a\nLABEL x=y\n\n\n#\n\nUSER u",
 )
@@ -58,6 +59,13 @@ def theirs(text: str) -> list[tuple[str, int, int, tuple[str, ...], tuple[str, .
 @pytest.mark.parametrize("text", SAMPLES)
 def test_a_dockerfile_is_parsed_as_by_buildkit(text: str) -> None:
     assert ours(text) == theirs(text)
+
+
+def test_the_heredocs_of_onbuild_are_read() -> None:
+    """The other parser takes their lines, but does not list them."""
+    text = "FROM a\nONBUILD RUN <<EOF\nb c\nEOF\nONBUILD COPY <<A <<B /\nA\nB\nRUN d"
+    assert [entry[:4] for entry in ours(text)] == [entry[:4] for entry in theirs(text)]
+    assert [entry[4] for entry in ours(text)] == [(), ("EOF",), ("A", "B"), ()]
 
 
 def test_the_directive_check_may_precede_others() -> None:

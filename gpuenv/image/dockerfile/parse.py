@@ -158,7 +158,8 @@ def _instructions(lines: list[str], escape: str) -> Iterator[Instruction]:
         last = position  # comments after a continued line belong to it
         keyword, flags, body = _head(SourceText("".join(parts), tuple(starts)), first + 1)
         heredocs: list[Heredoc] = []
-        if keyword in _WITH_HEREDOC:
+        inner = _KEYWORD.match(body.text) if keyword == "ONBUILD" else None
+        if (inner[1].upper() if inner else keyword) in _WITH_HEREDOC:
             for match in map(_HEREDOC.fullmatch, WORD.findall(body.text)):
                 if match is None:
                     continue
