@@ -13,7 +13,7 @@ from gpuenv.model.strings import pattern
 # Tokens, by the documentation of their issuers.
 _TOKENS = (
     r"gh[pousr]_\w{10,}|github_pat_\w{10,}",  # GitHub
-    r"gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|soat|oas)-[\w.-]{10,}",  # GitLab
+    r"gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|soat|oas|ffct)-[\w.-]{10,}|GR1348941[\w-]{20,}",  # GitLab
     r"npm_[A-Za-z0-9]{20,}",  # npm; npm_config_... are variables
     r"pypi-(?=[a-z0-9_-]{0,40}[A-Z])[\w-]{16,}|rubygems_[0-9a-f]{20,}",  # names of packages are in lower case
     r"dckr_(?:pat|oat)_[\w-]{8,}|AKC[A-Za-z0-9]{30,}",  # Docker, Artifactory
@@ -107,7 +107,8 @@ _PHRASES = (
     ("SecretStr(", r"SecretStr\((?:\"([^\"\n]+)|'([^'\n]+))"),  # Pydantic
     (":thin:", r":thin:[^\s/@]{1,64}/([^\s@]+)@"),  # JDBC of Oracle
     ('"key"', r"\"username\":\s?\"[^\"\n]{1,64}\",\s?\"key\":\s?\"([^\"\n]+)"),  # Kaggle
-    ("/t/", r"(?<=/t/)[\w-]{8,}(?=/)"),  # channels of conda: conda/common/url.py, split_conda_url_easy_parts
+    # Channels of conda: conda/common/url.py, split_conda_url_easy_parts; /home/t/thompson/ is a folder.
+    ("/t/", r"(?:://[^\s/]{1,200}|\.[a-z]{2,10}(?::\d{1,5})?)(?:/[\w.-]{1,64}){0,3}/t/([\w-]{8,})(?=/)"),
     ("earer", r"\b[Bb]earer\s{1,3}((?=[A-Za-z.~+/=_-]{0,200}\d)[\w.~+/=-]{8,})"),  # RFC 6750
 )
 COMMANDS = tuple((hint, pattern(row, re.MULTILINE)) for hint, row in _COMMANDS + _PHRASES)

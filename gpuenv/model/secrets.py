@@ -24,13 +24,19 @@ def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
     """Returns the variables without secrets, for a child that may need any other one.
 
     Secrets are recognized by name (``AWS_SECRET_ACCESS_KEY``), by credentials in a URL
-    (``https://me:word@host``), or by the form of a token or a name within the value.
+    (``https://me:word@host``), or by the form of a token or a name within the value. A folder may have the form of a
+    token (``/home/me/hf_transformersplayground``), and the program needs the variable.
     """
     return {
         name: value
         for name, value in environment.items()
-        if not (is_secret_name(name) or has_secret(value) or has_credentials(value))
+        if not (is_secret_name(name) or has_credentials(value) or (has_secret(value) and not _is_path_list(value)))
     }
+
+
+def _is_path_list(value: str) -> bool:
+    """Whether a value consists of absolute paths, as that of PATH and CONDA_PREFIX does."""
+    return "=" not in value and all(entry.startswith("/") for entry in value.split(":") if entry)
 
 
 def for_the_driver(environment: Mapping[str, str]) -> dict[str, str]:

@@ -72,6 +72,14 @@ def test_a_variable_without_a_secret_is_kept(value: str) -> None:
     assert without_secrets({"SETTING": value}) == {"SETTING": value}
 
 
+@pytest.mark.parametrize(
+    "folder", ["/home/t/thompson", "/home/u/hf_transformersplayground", "/home/u/sk-learn-gpu-benchmarks-env"]
+)
+def test_a_search_path_with_a_folder_like_a_token_is_kept(folder: str) -> None:
+    paths = {"LD_LIBRARY_PATH": f"{folder}/lib:/usr/lib", "VIRTUAL_ENV": folder}
+    assert without_secrets(paths) == for_the_driver(paths) == paths
+
+
 def test_the_target_gets_all_variables_but_secrets(tmp_path: Path, logging_interpreter: Path) -> None:
     """The target may depend on any of them."""
     caller = probe_context({**SECRETS, **NEEDED, "SOME_VARIABLE": "value"})

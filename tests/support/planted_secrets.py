@@ -94,6 +94,7 @@ IN_URLS = _planted(
     ("signed URL", f"https://s3.example/x?X-Amz-Expires=60&X-Amz-Signature=«{_HEX}{_HEX}»"),
     ("random value", f"https://host.example/api?code=«{_LONG}»"),
     ("channel of conda", f"https://conda.example/t/«tk-{_HEX[:12]}»/main/linux-64"),
+    ("channel of conda without a scheme", f"conda.example:8443/conda/t/«tk-{_HEX[:12]}»/main/linux-64"),
     ("connection string", f"Server=db.example;User Id=alice;Password=«{_WORD}»;Encrypt=true"),
     ("Azure storage", f"AccountName=x;AccountKey=«{_LONG}{_LONG[:28]}==»;EndpointSuffix=core.example"),
     ("Slack webhook", f"https://hooks.slack.com/services/«T0AB12CD3/B0AB12CD3/{_LONG[:24]}»"),
@@ -104,6 +105,8 @@ BY_FORM = _planted(
     ("GitHub", f"cloning with «ghp_{_LONG[:36]}»"),
     ("GitHub, fine-grained", f"cloning with «github_pat_{_LONG[:22]}_{_LONG[:30]}»"),
     ("GitLab", f"cloning with «glpat-{_LONG[:20]}»"),
+    ("GitLab feature flags", f"client «glffct-{_LONG[:20]}» refused"),
+    ("GitLab runner", f"registering with «GR1348941{_LONG[:20]}»"),
     ("npm", f"publishing with «npm_{_LONG[:36]}»"),
     ("PyPI", f"publishing with «pypi-AgEIcHlwaS5vcmc{_LONG}{_LONG[:20]}»"),
     ("Docker", f"pulling with «dckr_pat_{_LONG[:27]}»"),
@@ -199,6 +202,8 @@ PLANTED = BY_NAME + IN_URLS + BY_FORM + IN_COMMANDS
 
 HARMLESS = (
     "PWD=/home/alice/work",
+    "/home/t/thompson/lib64/libcuda.so.1: file too short",
+    "file:///scratch/t/simulations/wheels",
     "OLDPWD=/srv/data/run",
     "PATH=/usr/local/cuda/bin:/usr/bin",
     "KEYBOARD=us",
