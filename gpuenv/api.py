@@ -28,7 +28,9 @@ from gpuenv.model.resolution import Resolution
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.strings import error_reason
 from gpuenv.paste import error_text
-from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
+from gpuenv.plugins.discovery import find_plugins
+from gpuenv.plugins.runner import with_plugins
+from gpuenv.preflight.evaluate import contradiction, evaluate, no_cupy_expected, no_gpu_expected
 from gpuenv.preflight.requirements import parse_requirement
 from gpuenv.probe import session
 from gpuenv.probe.request import ProbeRequest
@@ -102,9 +104,12 @@ def check(
         matrix: the file of another compatibility matrix; by default the one that the commands use.
 
     Raises:
-        GpuenvError: when a requirement is invalid, or the matrix is invalid or cannot be read.
+        GpuenvError: when a requirement is invalid, no machine can meet all of them, or the matrix is invalid or cannot
+            be read.
     """
     parsed = tuple(map(parse_requirement, requirements))
+    if contradictory := contradiction(parsed):
+        raise GpuenvError(f"no machine can meet {contradictory}: remove one of them")
     facts = snapshot if snapshot is not None else take_snapshot()
     options = DiagnosisOptions(
         requirements=evaluate(parsed, facts),
@@ -142,7 +147,7 @@ def explain_text(
     Raises:
         GpuenvError: when the matrix is invalid or cannot be read.
     """
-    data = text.encode("utf-8", "surrogateescape")
+    data = text.encode("utf-8", "replace")  # half a character is none
     scanned = error_text.ScannedText(scan(data), data[: error_text.HEAD])
 
     def get_machine() -> tuple[Snapshot, Matrix]:
@@ -167,5 +172,8 @@ def _report(snapshot: Snapshot | None, matrix: str | os.PathLike[str] | None, op
     address = docs_address(os.environ)
     rows = _read_matrix(matrix)
     facts = snapshot if snapshot is not None else take_snapshot()
-    diagnosis = run_checks(facts, rows, resolver.resolve(facts, rows), time.monotonic, options._replace(day=today()))
+    options = options._replace(day=today())
+    diagnosis = run_checks(facts, rows, resolver.resolve(facts, rows), time.monotonic, options)
+    if plugins := find_plugins():
+        diagnosis = with_plugins(diagnosis, plugins, facts, options, os.environ)
     return make_report(diagnosis, facts, time.monotonic() - started, options, docs_address=address)

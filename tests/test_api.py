@@ -63,6 +63,11 @@ def test_explain_text_names_causes() -> None:
     assert found.causes[0].cause.value == "driver-too-old-for-cuda"
 
 
+def test_explain_text_accepts_half_a_character() -> None:
+    found = gpuenv.explain_text("\ud83d\ncudaErrorInsufficientDriver \udcff\n")
+    assert found.causes[0].cause.value == "driver-too-old-for-cuda"
+
+
 @pytest.fixture
 def updated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file of the user's own matrix that ``gpuenv matrix update`` writes."""
@@ -160,6 +165,7 @@ def test_an_explanation_shows_its_lines_and_fixes_in_a_notebook() -> None:
     "call",
     [
         lambda: gpuenv.check("gpu>>1"),
+        lambda: gpuenv.check("gpu==0", "gpu>=1", snapshot=Snapshot()),
         lambda: gpuenv.take_snapshot(python="/nowhere"),
         lambda: gpuenv.take_snapshot(assume=["driver=x"]),
     ],

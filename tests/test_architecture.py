@@ -51,7 +51,7 @@ MAY_IMPORT = {
     "refresh": {"model", "matrix", "probe", "files"},
     "interrupt": set[str](),
     "__main__": {"cli", "interrupt"},
-    "api": {"model", "matrix", "doctor", "explain", "probe", "paste", "preflight", "report", "clock"},
+    "api": {"model", "matrix", "doctor", "explain", "probe", "paste", "plugins", "preflight", "report", "clock"},
     "ipython_extension": {"doctor", "model"},
     "__init__": {"api", "model", "ipython_extension"},
 }

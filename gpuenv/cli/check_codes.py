@@ -14,15 +14,11 @@ def plugins() -> tuple[Plugin, ...]:
     """The checks of plug-ins in this environment."""
     from gpuenv.plugins.discovery import find_plugins
 
-    return find_plugins(_own_codes)
-
-
-def _own_codes() -> tuple[str, ...]:
-    from gpuenv.doctor.checks import all_checks
-
-    return tuple(check.code for check in all_checks())
+    return find_plugins()
 
 
 def known_codes() -> tuple[str, ...]:
     """The codes of all checks: gpuenv's own, then those of plug-ins."""
-    return (*_own_codes(), *(plugin.code for plugin in plugins()))
+    from gpuenv.doctor.checks import all_checks
+
+    return (*(check.code for check in all_checks()), *(plugin.code for plugin in plugins()))

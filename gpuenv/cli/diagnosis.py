@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,9 +16,8 @@ from gpuenv.model.errors import GpuenvError
 
 if TYPE_CHECKING:
     from gpuenv.cli.gpu_tests import GpuTestRequest
-    from gpuenv.doctor.diagnose import Diagnosis, DiagnosisOptions
+    from gpuenv.doctor.diagnose import DiagnosisOptions
     from gpuenv.model.snapshot import Snapshot
-    from gpuenv.plugins.discovery import Plugin
     from gpuenv.report.report import Report
 
 
@@ -59,7 +58,9 @@ def make_diagnosis_report(
         smoke = run_report_tests(gpu_tests, source, snapshot, rows, probing_since, no_gpu=options.no_gpu)
     diagnosis = diagnose(snapshot, rows, resolution, time.monotonic, options, smoke)
     if found:
-        diagnosis = _with_plugins(diagnosis, found, snapshot, options, source.timeout)
+        from gpuenv.plugins.runner import with_plugins
+
+        diagnosis = with_plugins(diagnosis, found, snapshot, options, os.environ, source.timeout)
     if source.paste is not None:
         from gpuenv.cli.pastes import pasted_text
         from gpuenv.explain.explainer import with_pasted_error
@@ -89,16 +90,3 @@ def with_job(report: Report, *, is_own: bool) -> Report:
 
     names = host_names(os.environ, platform.node()) if is_own else ()
     return report._replace(host_name=next(iter(names), None), jobs=find_jobs(os.environ))
-
-
-def _with_plugins(
-    diagnosis: Diagnosis, found: Sequence[Plugin], snapshot: Snapshot, options: DiagnosisOptions, seconds: float
-) -> Diagnosis:
-    """The diagnosis with the findings of plug-ins, which may take ``seconds``."""
-    from gpuenv.doctor.diagnose import add_plugin_findings, excluded_run
-    from gpuenv.plugins.runner import MOST_SECONDS, run_plugins
-
-    enabled = [plugin for plugin in found if plugin.code not in options.excluded]
-    results = run_plugins(enabled, snapshot, os.environ, min(seconds, MOST_SECONDS))
-    runs = [entry.run for entry in results] + [excluded_run(p.code) for p in found if p.code in options.excluded]
-    return add_plugin_findings(diagnosis, [finding for entry in results for finding in entry.findings], runs, options)

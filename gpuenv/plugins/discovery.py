@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -39,11 +39,8 @@ class Plugin(NamedTuple):
     fault: str | None = None
 
 
-def find_plugins(own_codes: Callable[[], Collection[str]] = tuple) -> tuple[Plugin, ...]:
-    """All checks of the distributions in this environment, ordered by code.
-
-    ``own_codes`` returns the codes of gpuenv's checks, which plug-ins may not use; called only if there is a plug-in.
-    """
+def find_plugins() -> tuple[Plugin, ...]:
+    """All checks of the distributions in this environment, ordered by code."""
     if not _may_have_plugins(sys.path):
         return ()
     entries = _entry_points(entry for entry in sys.path if _is_searched(entry))
@@ -51,7 +48,7 @@ def find_plugins(own_codes: Callable[[], Collection[str]] = tuple) -> tuple[Plug
     for entry, package in sorted(entries, key=lambda pair: (pair[0].name, pair[0].value)):
         first = found.get(entry.name)
         if first is None:
-            found[entry.name] = Plugin(entry.name, entry.value, package, _fault(entry.name, own_codes()))
+            found[entry.name] = Plugin(entry.name, entry.value, package, _fault(entry.name))
         elif first.function != entry.value:
             fault = f"has the same code in {first.package} and {package}"
             found[entry.name] = Plugin(entry.name, first.function, first.package, fault)
@@ -92,11 +89,13 @@ def _mentions(entry: str) -> bool:
     return False
 
 
-def _fault(name: str, own_codes: Collection[str]) -> str | None:
+def _fault(name: str) -> str | None:
+    from gpuenv.doctor.checks import all_checks  # noqa: PLC0415 - only if there is a plug-in
+
     if not is_code(name):
         return f"has the invalid code {name!r}; expected one like ACME101"
-    families = tuple(dict.fromkeys(code[:3] for code in own_codes))
-    if families and name.startswith(families):
+    families = tuple(dict.fromkeys(check.code[:3] for check in all_checks()))
+    if name.startswith(families):
         return f"has a code reserved for gpuenv, beginning with {', '.join(families)}"
     return None
 

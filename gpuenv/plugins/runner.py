@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from gpuenv.doctor.diagnose import UNKNOWN
+from gpuenv.doctor.diagnose import UNKNOWN, Diagnosis, DiagnosisOptions, add_plugin_findings, excluded_run
 from gpuenv.model.codec import DecodeError, decode, encode
 from gpuenv.model.finding import CheckRun, CheckStatus, Finding
 from gpuenv.model.snapshot import Snapshot
@@ -43,8 +43,23 @@ class PluginResult(NamedTuple):
     run: CheckRun
 
 
-def run_plugins(
-    plugins: Sequence[Plugin], snapshot: Snapshot, environment: Mapping[str, str], seconds: float = MOST_SECONDS
+def with_plugins(
+    diagnosis: Diagnosis,
+    plugins: Sequence[Plugin],
+    snapshot: Snapshot,
+    options: DiagnosisOptions,
+    environment: Mapping[str, str],
+    seconds: float = MOST_SECONDS,
+) -> Diagnosis:
+    """The diagnosis with the findings of plug-ins; each may take ``seconds``, and never more than ten."""
+    enabled = [plugin for plugin in plugins if plugin.code not in options.excluded]
+    results = _run_plugins(enabled, snapshot, environment, min(seconds, MOST_SECONDS))
+    runs = [entry.run for entry in results] + [excluded_run(p.code) for p in plugins if p.code in options.excluded]
+    return add_plugin_findings(diagnosis, [finding for entry in results for finding in entry.findings], runs, options)
+
+
+def _run_plugins(
+    plugins: Sequence[Plugin], snapshot: Snapshot, environment: Mapping[str, str], seconds: float
 ) -> tuple[PluginResult, ...]:
     """Runs all checks, each with a deadline in seconds, and returns their results in the same order."""
     if not plugins:

@@ -59,6 +59,15 @@ BAD = {
     "GPU999": ("def check(snapshot):\n    return ()\n", "has a code reserved for gpuenv"),
     "lower": ("def check(snapshot):\n    return ()\n", "has the invalid code 'lower'"),
 }
+API = """
+import json, sys
+from pathlib import Path
+import gpuenv
+from gpuenv.model.codec import decode
+from gpuenv.model.snapshot import Snapshot
+snapshot = decode(Snapshot, json.loads(Path("machine.json").read_text()))
+print(eval(sys.argv[1]).to_json())
+"""
 GOOD = """
 import os, sys
 def check(snapshot):
@@ -111,9 +120,10 @@ class Home:
         return result.returncode, json.loads(result.stdout)
 
 
-def run(command: list[Any], cwd: Path | None = None) -> None:
+def run(command: list[Any], cwd: Path | None = None) -> str:
     result = subprocess.run([*map(str, command)], cwd=cwd, capture_output=True, text=True, check=False, timeout=60)
     assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
 
 
 @pytest.fixture
@@ -207,6 +217,27 @@ def test_a_machine_is_not_fit_if_a_check_crashed(home: Home) -> None:
     output = " ".join(result.stdout.split())
     assert "Check BAD101 crashed: plug-in of plugin-bad101 1.0: failed while it ran" in output
     assert home.doctor(FIT, "--skip", "BAD101")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "command"),
+    [
+        ("gpuenv.diagnose(snapshot)", ["doctor"]),
+        ("gpuenv.check('gpu>=1', snapshot=snapshot)", ["preflight", "--no-config", "--require", "gpu>=1"]),
+    ],
+)
+def test_the_python_interface_runs_plug_ins_as_the_commands_do(example: Home, call: str, command: list[str]) -> None:
+    example.plugin("BAD101", BAD["BAD101"][0])
+    for machine in (SMALL, FIT):
+        snapshot_file = write_snapshot(machine, example.folder / "machine.json")
+        expected = json.loads(example.gpuenv(*command, "--snapshot", snapshot_file, "--format", "json").stdout)
+        assert status(expected, "BAD101")[0] == "crashed"
+        report = json.loads(run([example.interpreter, "-c", API, call], example.folder))
+        for name in ("status", "exit_code", "findings"):
+            assert report[name] == expected[name]
+        assert [(r["code"], r["status"], r["reason"]) for r in report["checks"]] == [
+            (r["code"], r["status"], r["reason"]) for r in expected["checks"]
+        ]
 
 
 def test_malformed_entry_points_of_a_package_do_not_affect_others(home: Home) -> None:
