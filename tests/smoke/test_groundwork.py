@@ -7,7 +7,9 @@ import subprocess
 import sys
 from typing import Any
 
-from gpuenv.image.build.verify import groundwork_verifications
+import pytest
+
+from gpuenv.image.build.verify import groundwork_verifications, verify_gpus
 from gpuenv.image.engine.engine_answers import ContainerEnd
 from gpuenv.probe.protocol import parse_facts
 from gpuenv.smoke.tasks import PAYLOAD
@@ -54,3 +56,48 @@ def test_a_test_that_does_not_end_has_timed_out() -> None:
     tests = [{"name": "blas.vectors", "request": {}, "visible": "0", "deadline": 0.001}]
     facts, _ = payload("--several", {"tests": tests})
     assert facts["test.0"]["status"] == "timed-out"
+
+
+PASSED = {"status": "passed"}
+WRONG = {"status": "failed", "trouble": "wrong-answer", "detail": "the sums differ"}
+BUSY = {"status": "busy", "trouble": "memory-held-by-others", "detail": "other processes hold the GPU's memory"}
+TOO_SMALL = {"status": "skipped", "trouble": "too-small", "detail": "needs 8 GiB"}
+NO_DEVICE = {"status": "skipped", "trouble": "no-device", "detail": "CUDA finds no GPU"}
+
+
+@pytest.mark.parametrize(
+    ("results", "passed", "gpus"),
+    [
+        ([PASSED, PASSED], True, ("H200",)),
+        ([PASSED, WRONG], False, ("H200",)),
+        ([PASSED, TOO_SMALL], True, ("H200",)),
+        ([PASSED, BUSY], True, ("H200",)),
+        ([BUSY, BUSY], True, ()),
+        ([TOO_SMALL, TOO_SMALL], True, ()),
+        ([NO_DEVICE, NO_DEVICE], False, ()),
+        ([PASSED, NO_DEVICE], False, ("H200",)),
+        ([PASSED, None], False, ("H200",)),
+        ([PASSED, {"status": "fine"}], False, ("H200",)),
+        ([None, None], False, ()),
+    ],
+)
+def test_a_listed_gpu_verifies_an_image_only_if_a_test_passes_on_it(
+    *, results: list[dict[str, Any] | None], passed: bool, gpus: tuple[str, ...]
+) -> None:
+    """A busy GPU is undetermined, as in an install; a test without a verdict, or without the listed GPU, fails."""
+    facts = {f"test.{number}": result for number, result in enumerate(results) if result is not None}
+    tests = [{"name": f"blas.{number}", "visible": "0"} for number in range(len(results))]
+    found = verify_gpus(["H200"], tests, facts)
+    assert (found.passed, found.gpus) == (passed, gpus)
+    assert [entry.name for entry in found.verifications] == ["smoke.blas.0", "smoke.blas.1"]
+    assert [entry.passed is True for entry in found.verifications] == [result == PASSED for result in results]
+
+
+def test_the_label_names_only_the_gpus_on_which_a_test_passed() -> None:
+    tests = [{"name": "blas", "visible": "0"}, {"name": "blas", "visible": "1"}]
+    found = verify_gpus(["H100", "H200"], tests, {"test.0": BUSY, "test.1": PASSED})
+    assert found.label == "passed: 1 of 2, on 1 GPU(s): H200"
+    assert found.notes == ("no test passed on H100: other processes hold the GPU's memory",)
+    assert (
+        verify_gpus(["H100", "H200"], tests, {"test.0": BUSY, "test.1": BUSY}).label == "passed: 0 of 2, without a GPU"
+    )

@@ -149,7 +149,7 @@ class BuiltImage:
         labels: the labels, read back from the engine.
         user: the user, read back from the engine.
         sizes: its size, and its size without the base.
-        gpu: whether the verification had a GPU.
+        gpu: whether a smoke test passed on a GPU.
     """
 
     tag: str

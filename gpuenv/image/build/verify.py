@@ -13,7 +13,7 @@ from gpuenv.image.engine.container_engine import Engine
 from gpuenv.image.engine.engine_answers import ContainerEnd
 from gpuenv.image.engine.errors import EngineError, tidy_text
 from gpuenv.install.plan import Verification
-from gpuenv.model.smoke import TestStatus
+from gpuenv.model.smoke import TestStatus, Trouble
 from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.probe.protocol import numbered, parse_facts
 from gpuenv.smoke.tasks import DEADLINE, DEFAULT_SEED, PAYLOAD, SmokeOptions, derive_seed, select_tests
@@ -25,7 +25,7 @@ _SECONDS = 300.0  # for what needs no GPU: the first import reads gigabytes from
 
 @dataclass(frozen=True, slots=True)
 class ImageVerification:
-    """The verifications of an image, names of the container's GPUs, why it has none."""
+    """The verifications of an image, the names of the GPUs on which a test passed, and why others have none."""
 
     verifications: tuple[Verification, ...]
     gpus: tuple[str, ...]
@@ -73,12 +73,9 @@ def verify_image(engine: Engine, image: str, choice: Choice, ways: Sequence[str]
         if devices:
             tests = _smoke_tests(len(devices))
             seconds = DEADLINE[SmokeLevel.QUICK] * len(tests)
-            more = _smoke_verifications(
-                parse_facts(run("--several", {"tests": tests}, way, seconds).stdout), len(tests)
-            )
-            return ImageVerification(
-                (*verifications, *more), tuple(str(entry.get("name")) for entry in devices), tuple(notes)
-            )
+            facts = parse_facts(run("--several", {"tests": tests}, way, seconds).stdout)
+            found = verify_gpus([str(entry.get("name")) for entry in devices], tests, facts)
+            return ImageVerification((*verifications, *found.verifications), found.gpus, (*notes, *found.notes))
         notes.append(f"no GPU by {way}: {census.get('error') or 'the container shows none'}")
     return ImageVerification(verifications, (), tuple(notes))
 
@@ -136,18 +133,29 @@ def _smoke_tests(count: int) -> list[dict[str, object]]:
     ]
 
 
-def _smoke_verifications(facts: dict[str, Any], count: int) -> tuple[Verification, ...]:
-    """The payload's results of the smoke tests."""
-    entries = [entry for entry in numbered(facts, "test") if isinstance(entry, dict)]
-    ended = Verification("smoke", passed=len(entries) == count, detail=f"{len(entries)} of {count} tests ended")
-    return (ended, *(_test_verification(entry) for entry in entries))
+def verify_gpus(
+    gpus: Sequence[str], tests: Sequence[Mapping[str, object]], facts: Mapping[str, Any]
+) -> ImageVerification:
+    """The payload's results of the smoke tests on these GPUs, which the container lists."""
+    results = [_test_verification(test, facts.get(f"test.{number}")) for number, test in enumerate(tests)]
+    passed, notes = [], []
+    for device, gpu in enumerate(gpus):
+        own = [entry for test, entry in zip(tests, results, strict=True) if test["visible"] == str(device)]
+        if any(entry.passed for entry in own):
+            passed.append(gpu)
+        else:
+            notes.append(f"no test passed on {gpu}: {own[0].detail}")
+    return ImageVerification(tuple(results), tuple(passed), tuple(notes))
 
 
-def _test_verification(entry: Mapping[str, Any]) -> Verification:
-    status, seconds = str(entry.get("status")), entry.get("duration")
-    passed = None if status == TestStatus.SKIPPED.value else status == TestStatus.PASSED.value
+def _test_verification(test: Mapping[str, object], result: object) -> Verification:
+    """The result of a test on a listed GPU; a busy GPU, or a test that does not apply, is undetermined."""
+    entry = result if isinstance(result, dict) else {"detail": "no verdict"}
+    status, seconds = entry.get("status"), entry.get("duration")
+    is_skipped = status == TestStatus.SKIPPED and entry.get("trouble") != Trouble.NO_DEVICE
+    passed = None if is_skipped or status == TestStatus.BUSY else status == TestStatus.PASSED
     duration = float(seconds) if isinstance(seconds, int | float) else 0.0
-    return Verification(f"smoke.{entry.get('name')}", passed, str(entry.get("detail") or status), duration)
+    return Verification(f"smoke.{test['name']}", passed, str(entry.get("detail") or status), duration)
 
 
 def _payload() -> bytes:
