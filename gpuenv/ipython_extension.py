@@ -15,6 +15,8 @@ from typing import IO, Protocol
 from gpuenv.doctor.fixes.adaptation import TARGET_COMMANDS
 from gpuenv.model.strings import command_name
 
+# explain and run concern a text or a program, fleet node the machine.
+KERNEL_COMMANDS = (*TARGET_COMMANDS, "lock", "bundle")
 # With one of these options, the command examines another environment than that of the kernel.
 _OTHER_TARGETS = {"--python", "--kernel", "--snapshot", "--paste", "--no-probe"}
 
@@ -40,7 +42,7 @@ def run_command(line: str) -> None:
     arguments = shlex.split(line)
     options = {argument.partition("=")[0] for argument in arguments}
     command = command_name(arguments)
-    if command in TARGET_COMMANDS and not options & _OTHER_TARGETS:
+    if command in KERNEL_COMMANDS and not options & _OTHER_TARGETS:
         after = arguments.index(command) + 1
         arguments[after:after] = ["--python", sys.executable]
     with tempfile.TemporaryFile() as file:

@@ -95,6 +95,16 @@ def test_the_target_is_that_of_the_kernel_also_after_options(
     assert executable["value"] == sys.executable
 
 
+@pytest.mark.parametrize("command", ["lock", "bundle -o bundle.tar"])
+def test_lock_and_bundle_are_for_the_kernel_too(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "removed"))  # the active environment; it cannot be used
+    run_command(f"{command} --assume gpu=H100 --assume driver=450")
+    assert "no wheel" in capsys.readouterr().out
+
+
 def test_another_target_can_be_named(tmp_path: Path) -> None:
     snapshot = tmp_path / "machine.json"
     outputs = run_cells(

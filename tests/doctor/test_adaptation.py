@@ -15,6 +15,7 @@ from gpuenv.cli import options
 from gpuenv.cli.app import make_app
 from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
 from gpuenv.doctor.fixes.adaptation import TARGET_COMMANDS, adapt_for_pixi, add_target_option, with_target_option
+from gpuenv.ipython_extension import KERNEL_COMMANDS
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Finding, Fix
@@ -267,7 +268,7 @@ def _has_target_option(hints: Iterable[object]) -> bool:
 
 
 def test_every_command_with_a_target_option_is_listed() -> None:
-    """A new command with --python belongs to TARGET_COMMANDS or to EXEMPT_COMMANDS."""
+    """A new command with --python belongs to TARGET_COMMANDS or to EXEMPT_COMMANDS, and to the notebook's magic."""
     app = make_app([])
     taking = {
         info.callback.__name__.replace("_", "-")
@@ -275,6 +276,7 @@ def test_every_command_with_a_target_option_is_listed() -> None:
         if info.callback is not None and _has_target_option(get_type_hints(info.callback, include_extras=True).values())
     }
     assert taking == {*TARGET_COMMANDS, *EXEMPT_COMMANDS}
+    assert taking - {"explain", "run"} == {*KERNEL_COMMANDS}, "explain a text, run a program"
 
 
 def test_the_doctor_names_its_target_in_the_commands_of_a_fix(tmp_path: Path) -> None:
