@@ -91,6 +91,18 @@ def test_gpu_fail_if_all_skipped_counts_the_tests_of_all_workers(lab: Labs, mach
     assert ("All GPU tests were skipped" in result.stdout) == (code == 1)
 
 
+EXPECTED_FAILURE = "import pytest\n@pytest.mark.gpuenv\n@pytest.mark.xfail{}\ndef test_gpu(): assert False\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "counts"), [("", 0, "1 ran, 0 skipped"), ("(run=False)", 1, "0 ran, 1 skipped")]
+)
+def test_an_expected_failure_counts_as_run_if_the_test_ran(lab: Labs, options: str, code: int, counts: str) -> None:
+    result = lab(FIT).pytest(EXPECTED_FAILURE.format(options), "--gpu-fail-if-all-skipped")
+    assert result.returncode == code, result.stdout
+    assert f"GPU tests: {counts}" in result.stdout
+
+
 def test_the_workers_of_xdist_share_one_probe(lab: Labs) -> None:
     fixed_lab = lab(FIT)
     many = TESTS + "".join(f"\n@pytest.mark.gpuenv\ndef test_{n}(): pass\n" for n in range(20))
