@@ -14,6 +14,7 @@ from gpuenv.model.snapshot import SEVERE_THROTTLE_REASONS, Gpu, GpuHealth, Snaps
 from gpuenv.probe.gpu_assembly import clock_reasons
 from gpuenv.probe.scripts.shared import records
 from gpuenv.smoke.device_selection import Device
+from gpuenv.smoke.tasks import NO_TIME_LEFT
 
 GROUP, TITLE = "health", "no new memory errors, remapped rows, Xid messages or throttling"
 
@@ -96,26 +97,38 @@ def watched_result(result: TestResult, samples: Sequence[Mapping[str, object]]) 
 
 
 def health_results(
-    before: Snapshot, after: Snapshot, messages: Sequence[str] | None, devices: Iterable[Device], took: float
+    before: Snapshot, after: Snapshot | None, messages: Sequence[str] | None, devices: Iterable[Device], took: float
 ) -> tuple[TestResult, ...]:
     """Returns one result per GPU, from its NVML state before and after the tests and the kernel messages since.
 
-    ``messages`` is None if the kernel log is not readable; ``took`` is in seconds.
+    ``after`` is None if no time was left, ``messages`` if the kernel log is not readable; ``took`` is in seconds.
     """
+    unread = (Trouble.NOT_APPLICABLE, "NVML does not report the health of this GPU")
+    if after is None:
+        after, unread = Snapshot(), (Trouble.NO_TIME, NO_TIME_LEFT)
     wanted = {device.uuid for device in devices if not device.instance}
     now = {gpu.uuid.value: gpu for gpu in after.gpus}
     silent = after.source("nvml").state is not SourceState.ANSWERED
     return tuple(
-        _health_result(gpu, now.get(gpu.uuid.value), messages, took, silent=silent)
+        _health_result(gpu, now.get(gpu.uuid.value), messages, took, unread, silent=silent)
         for gpu in before.gpus
         if gpu.uuid.value in wanted
     )
 
 
 def _health_result(
-    before: Gpu, after: Gpu | None, messages: Sequence[str] | None, took: float, *, silent: bool
+    before: Gpu,
+    after: Gpu | None,
+    messages: Sequence[str] | None,
+    took: float,
+    unread: tuple[Trouble, str],
+    *,
+    silent: bool,
 ) -> TestResult:
-    """Returns the result of one GPU; ``silent`` if NVML did not answer after the tests."""
+    """Returns the result of one GPU; ``silent`` if NVML did not answer after the tests.
+
+    ``unread`` is the trouble and the detail without any reading.
+    """
     events = xid_numbers(messages or (), before.pci.value)
     faults = list(_faults(before, after) if after else [] if silent else ["NVML no longer lists the GPU"])
     logged = [f"the driver logged Xid {number} for this GPU during the tests" for number in events]
@@ -129,8 +142,7 @@ def _health_result(
         status, trouble, cause = TestStatus.FAILED, Trouble.ERROR, Cause.GPU_THROTTLED
         detail = f"the clock is throttled after the tests: {', '.join(throttled)}"
     elif not (health.temperature.known or health.clock.known or health.ecc.known):
-        status, trouble = TestStatus.SKIPPED, Trouble.NOT_APPLICABLE
-        detail = "NVML does not report the health of this GPU"
+        status, (trouble, detail) = TestStatus.SKIPPED, unread
     measured: dict[str, tuple[float | None, str]] = {
         "temperature": (health.temperature.value, "C"),
         "clock": (health.clock.value, "MHz"),

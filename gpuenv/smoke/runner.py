@@ -29,7 +29,7 @@ from gpuenv.probe.protocol import KILLED, numbered, parse_facts
 from gpuenv.smoke.device_selection import VISIBLE, Device, devices_from_cupy
 from gpuenv.smoke.gpu_health import watched_result
 from gpuenv.smoke.supervisor import NOT_STARTED, TIMED_OUT
-from gpuenv.smoke.tasks import BUDGET, BURN_IN, PAYLOAD, Task, skipped_result
+from gpuenv.smoke.tasks import BUDGET, BURN_IN, NO_TIME_LEFT, PAYLOAD, Task, skipped_result
 
 MIN_SECONDS = 0.5  # with less time left, a test is not started
 MAX_SILENT_TESTS = 2  # timeouts in a row after which the GPU gets no more tests
@@ -193,16 +193,19 @@ def _ran_out_of_memory(result: TestResult) -> bool:
     return result.status is TestStatus.BUSY or result.trouble in memory_troubles
 
 
+def time_left(until: float | None, most: float) -> float:
+    """Returns the seconds until the run must end, at most ``most``."""
+    return most if until is None else min(most, until - time.monotonic())
+
+
 def _run_task(run: _TestRun, task: Task) -> TestResult:
     visible = ",".join(device.visible for device in task.devices)
     if run.silent.get(visible, 0) >= MAX_SILENT_TESTS:
         detail = f"not started: {MAX_SILENT_TESTS} tests in a row timed out on this GPU"
         return skipped_result(task.test, task.gpu, Trouble.GIVEN_UP, detail, task.repeat)
-    left = task.deadline if run.settings.until is None else run.settings.until - time.monotonic()
-    if left < MIN_SECONDS:
-        detail = "not started: the time for the run is used up"
-        return skipped_result(task.test, task.gpu, Trouble.NO_TIME, detail, task.repeat)
-    seconds = min(task.deadline, left)
+    seconds = time_left(run.settings.until, task.deadline)
+    if seconds < MIN_SECONDS:
+        return skipped_result(task.test, task.gpu, Trouble.NO_TIME, NO_TIME_LEFT, task.repeat)
     with _watched(run, task, seconds) as samples:
         child = run.payload(task.test.name, payload_arguments(task, run.settings.fault), task.devices, seconds)
     facts = _read_facts(child)
@@ -327,7 +330,7 @@ def _describe_ending(child: ChildResult, seconds: float) -> tuple[TestStatus, Tr
     """Returns how a process without a verdict ended; ``seconds`` is its deadline."""
     # A child may exit with the same code by itself, but hardly at the deadline.
     if child.ending is Ending.TIMED_OUT or (child.exit_code == TIMED_OUT and child.duration >= seconds):
-        return TestStatus.TIMED_OUT, Trouble.DEADLINE, f"no answer within {seconds:g} s"
+        return TestStatus.TIMED_OUT, Trouble.DEADLINE, f"no answer within {round(seconds, 1):g} s"
     if child.signal_name:
         trouble = Trouble.KILLED if child.signal_name == KILLED else Trouble.SIGNAL
         return TestStatus.CRASHED, trouble, f"ended by {child.signal_name}"

@@ -19,10 +19,11 @@ from gpuenv.probe.session import take_snapshot
 from gpuenv.smoke.baseline import Peaks, compare_with_peaks, compare_with_same_model, compare_with_start
 from gpuenv.smoke.device_selection import Device, powered_down_gpus, select_devices, visible_devices
 from gpuenv.smoke.gpu_health import KernelLog, health_results
-from gpuenv.smoke.runner import RunResults, RunSettings, list_devices, run_tasks
+from gpuenv.smoke.runner import MIN_SECONDS, RunResults, RunSettings, list_devices, run_tasks, time_left
 from gpuenv.smoke.tasks import (
     BUDGET,
     DEADLINE,
+    NO_TIME_LEFT,
     PAYLOAD,
     SmokeOptions,
     plan_tasks,
@@ -109,7 +110,10 @@ def run_smoke(
     devices, error = visible_devices(target.snapshot, target.environment), None
     if not devices:
         settings = RunSettings(target.interpreter, target.environment, target.folder)
-        devices, error = list_devices(settings, options.timeout or DEADLINE[options.level])
+        seconds = time_left(target.until, options.timeout or DEADLINE[options.level])
+        if seconds < MIN_SECONDS:
+            return skip_all(options, target, NO_TIME_LEFT, started_at, Trouble.NO_TIME)
+        devices, error = list_devices(settings, seconds)
     if not devices:
         parts = [obstacle(target.snapshot) or "no GPU is visible", f"CuPy reports: {error}" if error else ""]
         return skip_all(options, target, "; ".join(filter(None, parts)), started_at, Trouble.NO_DEVICE)
@@ -183,9 +187,9 @@ def _run(options: SmokeOptions, target: SmokeTarget, devices: tuple[Device, ...]
         is_skipped = options.fault or {"health", HEALTH_STATE} & {*options.skip}
         state: tuple[TestResult, ...] = ()
         if not is_skipped and (due or any(test.status in BROKEN for test in outcome.tests)):
-            began = time.monotonic()
-            request = ProbeRequest(target.environment, target.interpreter, target.driver_root, timeout=_STATE_SECONDS)
-            after = take_snapshot(request)
+            began, seconds = time.monotonic(), time_left(target.until, _STATE_SECONDS)
+            request = ProbeRequest(target.environment, root=target.driver_root, timeout=seconds, host_only=True)
+            after = take_snapshot(request) if seconds >= MIN_SECONDS else None
             state = health_results(target.snapshot, after, log.lines(), devices, time.monotonic() - began)
     finally:
         log.close()

@@ -28,6 +28,7 @@ BUDGET = {SmokeLevel.QUICK: 10.0, SmokeLevel.NORMAL: 60.0, SmokeLevel.DEEP: 900.
 DEADLINE = {SmokeLevel.QUICK: 30.0, SmokeLevel.NORMAL: 60.0, SmokeLevel.DEEP: 300.0}
 BURN_IN = "health.sustained"
 DEFAULT_SEED = 20261121
+NO_TIME_LEFT = "not started: the time for the run is used up"
 _TESTS_PER_GPU = 12  # all of the quick level; importing CuPy keeps one processor busy per test
 # Bytes per test: its context, the libraries' workspaces and its arrays.
 _MEMORY_PER_TEST = {SmokeLevel.QUICK: 2 << 30, SmokeLevel.NORMAL: 3 << 30, SmokeLevel.DEEP: 12 << 30}

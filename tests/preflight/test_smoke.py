@@ -200,13 +200,29 @@ def test_smoke_tests_end_within_the_timeout(target: Path, machine: SimulatedMach
     launcher = Path(__file__).parents[1] / "smoke/launcher.py"
     environment = {**machine.environment, "CHILD_PYTHONPATH": str(tmp_path), "PATH": os.defpath}
     started = time.monotonic()
-    result = _launch(launcher, environment, "preflight", "--no-config", "--smoke", "--timeout", "9", "--python", target)
+    options = ("--smoke", "normal", "--timeout", "9", "--python", target)
+    result = _launch(launcher, environment, "preflight", "--no-config", *options)
     duration = time.monotonic() - started
     data = json.loads(result)
     assert data["smoke"]["status"] == "skipped"
     assert {test["trouble"] for test in data["smoke"]["tests"]} <= {"no-time", "not-applicable"}
+    (health,) = (test for test in data["smoke"]["tests"] if test["name"] == "health.state")
+    assert (health["trouble"], health["detail"]) == ("no-time", "not started: the time for the run is used up")
     assert data["exit_code"] == 8
     assert duration < 9 + 6, duration
+
+
+def test_the_search_for_gpus_with_cupy_ends_within_the_timeout(target: Path, tmp_path: Path) -> None:
+    """The probes find no GPU, and importing CuPy hangs."""
+    (tmp_path / "cupy").mkdir()
+    (tmp_path / "cupy/__init__.py").write_text(HANGS, encoding="utf-8")
+    launcher = Path(__file__).parents[1] / "smoke/launcher.py"
+    environment = {"CHILD_PYTHONPATH": str(tmp_path), "GPUENV_DRIVER_ROOT": str(tmp_path), "PATH": os.defpath}
+    started = time.monotonic()
+    result = _launch(launcher, environment, "preflight", "--no-config", "--smoke", "--timeout", "6", "--python", target)
+    duration = time.monotonic() - started
+    assert json.loads(result)["smoke"]["status"] == "skipped"
+    assert duration < 6 + 6, duration
 
 
 def _launch(launcher: Path, environment: dict[str, str], *arguments: str | Path) -> str:

@@ -13,6 +13,7 @@ from gpuenv.model.smoke import (
     Quantity,
     TestResult,
     TestStatus,
+    Trouble,
 )
 from gpuenv.model.snapshot import GpuHealth, Snapshot, Source, SourceState
 from gpuenv.smoke.gpu_health import KernelLog, health_results, xid_numbers
@@ -115,6 +116,15 @@ def test_a_gpu_lost_during_the_tests_is_a_hardware_fault() -> None:
         assert message in (outcome.detail or "")
     (unknown,) = health_results(Snapshot(gpus=(old,)), Snapshot(), [], [device(A)], 0.5)
     assert (unknown.status, unknown.duration) == (TestStatus.SKIPPED, 0.5)
+
+
+def test_the_kernel_log_is_read_even_without_time_for_nvml() -> None:
+    before = Snapshot(gpus=(gpu(A, 0, health=HEALTHY),))
+    (late,) = health_results(before, None, [], [device(A)], 0.0)
+    assert (late.status, late.trouble) == (TestStatus.SKIPPED, Trouble.NO_TIME)
+    xid_line = "4,1,2,-;NVRM: Xid (PCI:0000:17:00): 79, pid=1, GPU has fallen off the bus."
+    (lost,) = health_results(before, None, [xid_line], [device(A)], 0.0)
+    assert (lost.status, lost.cause) == (TestStatus.FAILED, Cause.GPU_HARDWARE_FAULT)
 
 
 def test_an_unreadable_kernel_log_has_no_lines(tmp_path: object) -> None:
