@@ -50,8 +50,29 @@ def as_tf32(x: Array) -> Array:
     return ((bits + 0x1000) & 0xFFFFE000).astype(np.uint32).view(np.float32)
 
 
+class Device:
+    """A device of the stand-in, the current one by default."""
+
+    def __init__(self, number: int | None = None) -> None:
+        self.id = STATE.device if number is None else number
+        self.outer = STATE.device
+
+    def __enter__(self) -> None:
+        self.outer, STATE.device = STATE.device, self.id
+
+    def __exit__(self, *_: object) -> None:
+        STATE.device = self.outer
+
+    def synchronize(self) -> None:
+        """Nothing is asynchronous here."""
+
+
 class GpuArray(np.ndarray):
     """An array of the stand-in."""
+
+    @property
+    def device(self) -> Device:  # type: ignore[override]  # NumPy 2: "cpu"
+        return Device()
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         plain = [entry.view(np.ndarray) if isinstance(entry, GpuArray) else entry for entry in inputs]
@@ -78,6 +99,9 @@ class State:
         self.clock = 0.0
         self.slowdown = 1.0  # by which each product takes longer than the one before
         self.wrong_words = 0
+        self.device = 0  # the current one
+        self.devices = 1
+        self.wrong_device: int | None = None
 
     def product(self, a: Array, b: Array) -> Array:
         self.products += 1
@@ -127,7 +151,13 @@ def read_pattern(x: Array, words: int, seed: int, flip: int, found: Array) -> No
     found[1] += np.count_nonzero(np.asarray(x)[:words] != pattern(int(words), int(seed), int(flip)))
 
 
-KERNELS: dict[str, Any] = {"gpuenv_write": write_pattern, "gpuenv_read": read_pattern}
+def mix(x: Array, y: Array, z: Array, n: int) -> None:
+    z[...] = (x << 1) - y + np.arange(n)
+    if STATE.device == STATE.wrong_device:
+        z[-1] += 1
+
+
+KERNELS: dict[str, Any] = {"gpuenv_write": write_pattern, "gpuenv_read": read_pattern, "gpuenv_mix": mix}
 REDUCTIONS = {"gpuenv_unequal": lambda x, y: np.count_nonzero(np.asarray(x) != np.asarray(y))}
 
 
@@ -153,12 +183,15 @@ def result_on_gpu(function: Any) -> Any:  # noqa: ANN401 - a function of arrays
 def make() -> Any:  # noqa: ANN401 - a module
     """The stand-in for the module ``cupy``."""
     runtime = SimpleNamespace(
-        deviceSynchronize=lambda: None, deviceGetAttribute=lambda *_: 0, CUDARuntimeError=RuntimeError
+        deviceSynchronize=lambda: None,
+        deviceGetAttribute=lambda *_: 0,
+        getDeviceCount=lambda: STATE.devices,
+        CUDARuntimeError=RuntimeError,
     )
     cuda = SimpleNamespace(
         runtime=runtime,
         Event=Event,
-        Device=lambda number=0: SimpleNamespace(id=number, synchronize=lambda: None),
+        Device=Device,
         get_current_stream=lambda: SimpleNamespace(synchronize=lambda: None),
         get_elapsed_time=lambda start, end: (end.moment - start.moment) * 1000.0,
     )

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+import ctypes
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from gpuenv.model.smoke_level import SmokeLevel
+from gpuenv.smoke.payload.cupy_device import CupyDevice
 from gpuenv.smoke.payload.expected import find_wrong, repeated
 from gpuenv.smoke.payload.tests import blas
 from gpuenv.smoke.tasks import all_tests
 from tests.smoke.payload import LEVELS, gpu_test
-from tests.smoke.standin import SICKNESSES, errors
+from tests.smoke.standin import SICKNESSES, errors, make
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PRODUCTS = (
     *("blas.matmul_f16", "blas.matmul_f32", "blas.matmul_f64", "blas.matmul_c64", "blas.matmul_tf32"),
@@ -102,6 +109,79 @@ def test_a_level_runs_the_sizes_of_the_levels_below_it(test: Any) -> None:  # no
 @pytest.mark.parametrize("which", ["kernels.transcendental", "kernels.indexing"])
 def test_what_programs_use_most_is_computed_as_numpy_does(which: str) -> None:
     assert errors(which, {"n": 3001})[0] == []
+
+
+# Shared memory.
+
+# Makes CUDA C of one block a C function of one thread; an element of ``block`` changes between writing and reading.
+AS_C = """
+int block[1 << 16], changed;
+struct { int x; } threadIdx = {0}, blockDim = {1};
+#define __global__
+#define __shared__
+#define __syncthreads() (block[changed] ^= 1 << 20)
+"""
+
+
+class OneBlock(CupyDevice):
+    """The stand-in with a kernel that the host's C compiler compiles."""
+
+    def __init__(self, folder: Path, shared_bytes: int) -> None:
+        super().__init__(make(), "normal", None, 1 << 30, 2 << 30)
+        self.folder = folder
+        self.shared_bytes = shared_bytes
+        self.changed = 0
+
+    def attribute(self, number: int) -> int:
+        return self.shared_bytes if number == gpu_test("kernels.shared_memory").OPT_IN else 0
+
+    def compile(self, source: str, name: str) -> Any:  # noqa: ANN401 - a function of grid, block and arguments
+        library = self.folder / f"{name}.so"
+        if not library.exists():
+            compiler = shutil.which("cc") or pytest.skip("no C compiler")
+            command = [compiler, "-O1", "-shared", "-fPIC", "-x", "c", "-", "-o", str(library)]
+            code = AS_C + source.replace('extern "C"', "")
+            subprocess.run(command, input=code, text=True, check=True, timeout=60)
+        loaded = ctypes.CDLL(str(library))
+        ctypes.c_int.in_dll(loaded, "changed").value = self.changed
+
+        def launch(_grid: Any, _block: Any, arguments: Any, shared_mem: int) -> None:  # noqa: ANN401
+            assert shared_mem == self.shared_bytes
+            x, y, words, n = arguments
+            getattr(loaded, name)(
+                x.ctypes.data_as(ctypes.c_void_p), y.ctypes.data_as(ctypes.c_void_p), int(words), int(n)
+            )
+
+        return launch
+
+
+@pytest.mark.parametrize("shared_bytes", [48 << 10, 99 << 10, 227 << 10])
+def test_a_wrong_word_anywhere_in_shared_memory_is_noticed(tmp_path: Path, shared_bytes: int) -> None:
+    test, gpu, words = gpu_test("kernels.shared_memory"), OneBlock(tmp_path, shared_bytes), shared_bytes // 4
+    inputs = test.inputs(np.random.default_rng(7), test.LEVELS["normal"])
+    expected = test.expect(inputs)
+
+    def is_right(changed: int) -> bool:
+        gpu.changed = changed
+        return not find_wrong(expected, test.run(gpu, inputs))
+
+    assert is_right(words), "a change beyond the block does not matter"
+    assert [changed for changed in (*range(0, words, 509), words - 1) if is_right(changed)] == []
+
+
+# Several GPUs.
+
+
+@pytest.mark.parametrize("devices", [2, 17])
+def test_a_wrong_answer_of_any_of_several_gpus_is_noticed(devices: int) -> None:
+    assert errors("multi.each", {"n": 11}, devices=devices)[0] == []
+    assert errors("multi.each", {"n": 11}, devices=devices, wrong_device=1)[0]
+
+
+def test_a_gpu_that_repeats_the_work_of_another_is_compared_with_it() -> None:
+    for wrong in (0, 16):
+        with pytest.raises(ValueError, match="of devices 0 and 16 differ"):
+            errors("multi.each", {"n": 11}, devices=17, wrong_device=wrong)
 
 
 # The burn-in.

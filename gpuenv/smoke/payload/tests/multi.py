@@ -39,6 +39,9 @@ class Each(GpuTest):
                 if z.device.id != number % count:
                     raise ValueError("the array is on device %d, not on %d" % (z.device.id, number % count))
                 rows.append(gpu.to_host(z))
+        for number in range(MAX_GPUS, count):
+            if not np.array_equal(rows[number], rows[number - MAX_GPUS]):
+                raise ValueError("the answers of devices %d and %d differ" % (number - MAX_GPUS, number))
         gpu.measure("devices", count, "1")
         return {"z": np.stack(rows[:MAX_GPUS])}
 
