@@ -106,3 +106,12 @@ def test_each_library_has_a_program_without_cupy() -> None:
         imports = [node for node in ast.walk(program) if isinstance(node, ast.Import | ast.ImportFrom)]
         assert not any("cupy" in ast.unparse(node) for node in imports)
         assert any(which.partition(".")[2] in ast.unparse(node) for node in imports)
+
+
+@pytest.mark.parametrize("which", ["interop.numba", "interop.torch"])
+def test_a_library_gets_an_array_of_numpy_without_cupy_too(which: str) -> None:
+    """torch before 2.3 refuses the arrays of NumPy 2: "Numpy is not available"."""
+    program = gpu_test(which).STANDALONE
+    assert "(numpy.arange(" in program
+    message = error_without_cupy("import sys\nsys.modules['numpy'] = None\n" + program)
+    assert message == "ModuleNotFoundError: import of numpy halted; None in sys.modules"

@@ -109,9 +109,10 @@ class Torch(_Library):
     TOLERANCE = "exact: integers; 1 if the memory is shared"
     SECONDS = {"normal": 120}
     STANDALONE = """
+import numpy
 import torch
 
-print((torch.arange(8, device="cuda") * 3 + 1).cpu())
+print((torch.as_tensor(numpy.arange(8), device="cuda") * 3 + 1).cpu())
 """
 
     def expect(self, data):
