@@ -1,4 +1,4 @@
-"""Host memory: the amount that tests need, and the free amount of the machine or container."""
+"""Host memory and processors: what tests need, and what the machine or container allows."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from gpuenv.smoke.payload.failures import (
     AvailableMemory,
     fit_size,
     free_host_memory,
+    processor_limits,
     verdict_on_setup_error,
 )
 from gpuenv.smoke.payload.tests import GpuTest
@@ -163,3 +164,30 @@ def test_the_limit_of_a_control_group_bounds_the_free_memory(
     )
     assert free_host_memory(*paths) == AVAILABLE
     assert free_host_memory(str(tmp_path / "none"), str(tmp_path / "none"), str(groups)) == 0
+
+
+@pytest.mark.parametrize(
+    ("membership", "files", "limits"),
+    [
+        ("0::/\n", {"cpu.max": "50000 100000"}, [1]),
+        ("0::/pod/main\n", {"pod/main/cpu.max": "max 100000", "pod/cpu.max": "250000 100000"}, [3]),
+        ("0::/pod/main\n", {"pod/main/cpu.max": "400000 100000", "pod/cpu.max": "200000 100000"}, [4, 2]),
+        ("0::/\n", {}, []),
+        (
+            "5:cpu,cpuacct:/docker/0123abcd\n3:memory:/\n0::/\n",  # a folder of the host, absent in the container
+            {"cpu/cpu.cfs_quota_us": "50000", "cpu/cpu.cfs_period_us": "20000"},
+            [3],
+        ),
+        ("5:cpu:/\n", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, []),
+    ],
+)
+def test_a_limit_on_processor_time_is_a_number_of_processors(
+    tmp_path: Path, membership: str, files: dict[str, str], limits: list[int]
+) -> None:
+    """Otherwise the tests of a container with little processor time would time out on a healthy GPU."""
+    membership_file, groups = tmp_path / "cgroup", tmp_path / "groups"
+    membership_file.write_text(membership, encoding="ascii")
+    for name, text in files.items():
+        (groups / name).parent.mkdir(parents=True, exist_ok=True)
+        (groups / name).write_text(f"{text}\n", encoding="ascii")
+    assert list(processor_limits(str(membership_file), str(groups))) == limits
