@@ -17,6 +17,7 @@ from gpuenv.cli.command_errors import CommandError, announce, complain, failure_
 from gpuenv.cli.install_output import command_error
 from gpuenv.cli.installers import InstallerRequest, installer_run_for
 from gpuenv.cli.output import Output, write_result
+from gpuenv.files import LARGEST_DOCUMENT, read_regular, replace_file
 from gpuenv.image.build.choose import NoImageError
 from gpuenv.image.build.packages import NoWheelsError, lock_image
 from gpuenv.image.build.plan import (
@@ -29,7 +30,17 @@ from gpuenv.image.build.plan import (
     outcome_lines,
     plan_lines,
 )
-from gpuenv.image.build.render import SECRETS, RenderError, Rendering, files_of, plan_image, tag_for
+from gpuenv.image.build.render import (
+    DOCKERFILE,
+    FILES,
+    SECRETS,
+    RenderError,
+    Rendering,
+    files_of,
+    is_own,
+    plan_image,
+    tag_for,
+)
 from gpuenv.image.engine.buildkit import BuildkitOptions, command
 from gpuenv.image.engine.errors import EngineError
 from gpuenv.install.environment import query_scheme
@@ -108,14 +119,35 @@ def show_plans(plans: ImagePlans, out: Output, *, as_dockerfiles: bool) -> None:
         out.emit(plans, lambda: plan_lines(plans, verbose=out.verbose))
 
 
-def write_contexts(folder: Path, plans: Sequence[ImagePlan]) -> None:
-    """Writes the build context of an image to a folder; for several images, each to its own subfolder."""
-    for plan in plans:
-        path = folder / plan.choice.name if len(plans) > 1 else folder
+def context_folders(folder: Path, choices: Sequence[Choice]) -> list[Path]:
+    """The folders of the build contexts: that of the user, or a subfolder for each of several images.
+
+    Raises:
+        CommandError: when writing a context would replace files that gpuenv did not write.
+    """
+    folders = [folder / choice.name for choice in choices] if len(choices) > 1 else [folder]
+    for path in folders:
+        present = [name for name in FILES if os.path.lexists(path / name)]
+        if present and not _has_own_dockerfile(path):
+            message = f"{path}: has {' and '.join(present)}, which gpuenv build-image did not write"
+            raise CommandError(ExitCode.USAGE, message, "name another folder with --context")
+    return folders
+
+
+def _has_own_dockerfile(folder: Path) -> bool:
+    try:
+        return is_own(read_regular(folder / DOCKERFILE, LARGEST_DOCUMENT).decode("utf-8", "replace"))
+    except OSError:
+        return False
+
+
+def write_contexts(folders: Sequence[Path], plans: Sequence[ImagePlan]) -> None:
+    """Writes each build context to its folder."""
+    for path, plan in zip(folders, plans, strict=True):
         try:
             path.mkdir(parents=True, exist_ok=True)
             for name, text in files_of(plan).items():
-                (path / name).write_text(text, encoding="utf-8")
+                replace_file(path / name, text, shared=True)
         except OSError as error:
             raise CommandError(ExitCode.USAGE, f"{path}: cannot be written: {error.strerror or error}") from error
         announce(f"{path}: written; to build it: docker build {path}")

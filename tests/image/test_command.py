@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import os
+import sys
+from pathlib import Path
 
 import jsonschema
 import pytest
 
 from tests.cli.program import answer, gpuenv
 from tests.cli.snapshots import FIT, write_snapshot
+from tests.install.sandbox import Index
 from tests.install.wheels import SET, make_wheel
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PRINT = ("build-image", "--print", "--no-probe")
 
@@ -165,3 +165,53 @@ def test_an_old_pip_is_reported_with_the_remedy(which: tuple[str, ...], tmp_path
     assert (done.returncode, done.stdout) == (7, "")
     assert "pip 23.2.1 resolves wheels for its own Python only" in done.stderr
     assert "Install uv: pipx install uv" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("kinds", "folder", "names", "message"),
+    [
+        (("wheels",), ".", ("requirements.txt", "Dockerfile"), "has Dockerfile and requirements.txt"),
+        (("wheels",), ".", ("sbom.cdx.json",), "has sbom.cdx.json"),
+        (("wheels", "devel"), "devel-cuda12.9-cupy14.2.0-py3.12", ("tidy.py",), "has tidy.py"),
+    ],
+)
+def test_a_context_replaces_no_file_of_the_user(
+    kinds: tuple[str, ...], folder: str, names: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
+    place = tmp_path / folder
+    place.mkdir(exist_ok=True)
+    for name in names:
+        (place / name).write_text("six\n", encoding="utf-8")
+    words = [word for kind in kinds for word in ("--kind", kind)]
+    choice = ("--cuda", "12.9", "--cupy", "14.2.0", "--python", "3.12")
+    done = gpuenv("build-image", "--no-probe", *choice, *words, "--context", tmp_path)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert message in done.stderr
+    assert "locking" not in done.stderr
+    assert {path.name: path.read_text(encoding="utf-8") for path in place.iterdir()} == dict.fromkeys(names, "six\n")
+
+
+def test_a_context_of_gpuenv_is_written_again(tmp_path: Path) -> None:
+    served = Index(tmp_path / "index", SET)
+    folder = tmp_path / "image"
+    words = ("build-image", "--no-probe", "--cuda", "12.9", "--cupy", "14.2.0", "--installer", "uv")
+    variables = {
+        "UV_DEFAULT_INDEX": f"http://{served.address}",
+        "UV_CACHE_DIR": str(tmp_path / "cache"),
+        "PATH": f"{Path(sys.executable).parent}:{os.defpath}",
+    }
+    try:
+        first = gpuenv(*words, "--context", folder, environment=variables)
+        assert first.returncode == 0, first.stderr
+        written = {path.name: path.read_bytes() for path in folder.iterdir()}
+        outside = tmp_path / "outside"
+        outside.write_text("mine\n", encoding="utf-8")
+        (folder / "requirements.txt").unlink()
+        (folder / "requirements.txt").symlink_to(outside)
+        again = gpuenv(*words, "--context", folder, environment=variables)
+    finally:
+        served.close()
+    assert again.returncode == 0, again.stderr
+    assert {"Dockerfile", "requirements.txt", "tidy.py"} <= set(written)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == written
+    assert outside.read_text(encoding="utf-8") == "mine\n"

@@ -157,7 +157,15 @@ def build_image(opts: BuildImageOptions) -> None:
     Exit code: 0 built, 2 usage, 3 nothing fits, 4 failed and no tag was changed, 7
     the wheels have no installer.
     """
-    from gpuenv.cli.image_builder import UserInputs, build_all, outcome_on_failure, plan_all, show_plans, write_contexts
+    from gpuenv.cli.image_builder import (
+        UserInputs,
+        build_all,
+        context_folders,
+        outcome_on_failure,
+        plan_all,
+        show_plans,
+        write_contexts,
+    )
     from gpuenv.cli.output import Output
     from gpuenv.image.build.packages import AddedPackageError, added_packages
     from gpuenv.image.build.plan import ImagePlans
@@ -187,9 +195,10 @@ def build_image(opts: BuildImageOptions) -> None:
         choices, left_out = _choices(opts, requests, machines, matrix)
         if not dry_modes:
             raise typer.Exit(build_all(opts, inputs, choices, matrix, out))
+        folders = context_folders(opts.context, choices) if opts.context is not None else []
         plans = plan_all(opts, inputs, choices, matrix)
-        if opts.context is not None:
-            write_contexts(opts.context, plans)
+        if folders:
+            write_contexts(folders, plans)
         else:
             show_plans(ImagePlans(tuple(plans), left_out, matrix.revision), out, as_dockerfiles=opts.show)
 

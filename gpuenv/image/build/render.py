@@ -20,6 +20,8 @@ from gpuenv.install.plan import Pin
 
 REPOSITORY = "gpuenv-cupy"
 DOCKERFILE, LOCK, TIDY, SBOM = "Dockerfile", "requirements.txt", "tidy.py", "sbom.cdx.json"
+FILES = (DOCKERFILE, LOCK, TIDY, SBOM)  # of a build context
+_MARK = "written by gpuenv build-image"  # ends the first line of a Dockerfile
 TEMPLATES = {
     ImageKind.WHEELS: "wheels.Dockerfile",
     ImageKind.RUNTIME: "nvidia.Dockerfile",
@@ -133,6 +135,12 @@ def files_of(plan: ImagePlan) -> dict[str, str]:
     return files
 
 
+def is_own(dockerfile: str) -> bool:
+    """Whether a Dockerfile begins as one that ``render`` returns."""
+    first = dockerfile.partition("\n")[0]
+    return first.startswith("# ") and first.endswith(_MARK)
+
+
 def tag_for(given: str | None, choice: Choice, *, several: bool) -> str:
     """The name of an image: ``given`` or the default; of several images, each is a tag of the given repository."""
     if given is None or several:
@@ -154,7 +162,7 @@ def render(template: str, choice: Choice, labels: Mapping[str, str], options: Re
     certificate = "PIP_CERT=/run/secrets/ca.crt " if "ca" in options.secrets else ""
     mounts = "".join(_SECRETS[name] for name in options.secrets)
     return Template(template).substitute(
-        title=f"CuPy {choice.cupy} ({choice.line}) with CUDA {choice.cuda}, written by gpuenv build-image",
+        title=f"CuPy {choice.cupy} ({choice.line}) with CUDA {choice.cuda}, {_MARK}",
         base=choice.base.pinned,
         root="USER 0:0\n" if choice.base.given else "",  # the user of a custom base is not known
         python=choice.python,
