@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Optional, cast
 import typer
 
 from gpuenv.cli.command_errors import CommandError, usage_errors
+from gpuenv.files import is_file
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import error_reason
 
@@ -79,7 +80,7 @@ def read_fleet(source: Path, *, expect: str | None = None, scheduler: str | None
 def _nodes_text(expect: str) -> str:
     path = Path(expect)
     try:
-        return ",".join(path.read_text(encoding="utf-8").split()) if path.is_file() else expect
+        return ",".join(path.read_text(encoding="utf-8").split()) if is_file(path) else expect
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(ExitCode.USAGE, f"--expect {expect}: cannot be read: {error_reason(error)}") from error
 

@@ -169,6 +169,14 @@ def test_half_of_the_nodes_silent_is_exit_code_8(tmp_path: Path) -> None:
     assert gpuenv("fleet", "report", folder, "--expect", "node[01-10]", "--quorum", "0.5").returncode == 0
 
 
+def test_a_long_list_of_expected_nodes_is_not_taken_for_a_file(tmp_path: Path) -> None:
+    expected = ",".join(f"gpu-{number:03d}.rack.example" for number in range(300))
+    folder = write_nodes(tmp_path / "fleet", expected.split(",")[:290])
+    result = gpuenv("fleet", "report", folder, "--expect", expected)
+    assert result.returncode == 0, result.stderr
+    assert "300 nodes: 290 fit" in result.stdout
+
+
 def test_the_record_of_a_collection_says_who_is_silent_although_an_old_report_is_there(tmp_path: Path) -> None:
     folder = write_nodes(tmp_path / "fleet", ["a", "b", "drained"])
     record = {
