@@ -89,6 +89,8 @@ def _numbers(text: str) -> list[str]:
         if ends is None:
             raise NodeSetError(f"[{text[:60]}]: expected numbers and ranges, such as 001-800,805")
         first, last = ends[1], ends[2] or ends[1]
+        if int(last) < int(first):
+            raise NodeSetError(f"[{text[:60]}]: {first}-{last} ends before it begins")
         if len(found) + int(last) - int(first) > _MOST:
             raise NodeSetError(f"[{text[:60]}] has more than {_MOST} numbers")
         found += [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]

@@ -32,7 +32,8 @@ def test_clustershell_and_gpuenv_read_the_same_sets() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "a[", "a[1-]", "a]b", "a;b", "../x", "@group", "a[1-99999999]", "a[1-9999]b[1-9999]"]
+    "text",
+    ["", "a[", "a[1-]", "a]b", "a;b", "../x", "@group", "a[1-99999999]", "a[1-9999]b[1-9999]", "a[9-1]", "a[1-2,9-8]"],
 )
 def test_a_text_that_is_no_set_is_refused(text: str) -> None:
     with pytest.raises(NodeSetError):
