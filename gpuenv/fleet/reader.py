@@ -21,7 +21,16 @@ _SUFFIX = ".json"
 _MOST_ENTRIES = 1_000_000  # of a zip archive
 _LARGEST_DIRECTORY = 1 << 28  # bytes; zipfile reads it whole
 _END = (1 << 16) + 22  # bytes of the record at the end with the longest comment
-_DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError, RuntimeError)
+_DAMAGED = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    OSError,
+    EOFError,
+    RuntimeError,
+    ValueError,
+)
 
 
 class ReportFile(NamedTuple):
@@ -134,7 +143,7 @@ def _read_zip(source: Path) -> Iterator[ReportFile]:
     with zipfile.ZipFile(source) as archive:
         for member in archive.infolist()[:_MOST_ENTRIES]:
             name = PurePosixPath(member.filename).name
-            if not member.is_dir() and _is_report(name):
+            if _is_report(name) and not member.is_dir():  # the name may be empty, for which is_dir fails
                 yield _read_member(archive, member, name)
 
 

@@ -122,6 +122,23 @@ def test_a_damaged_archive_gives_what_is_before_the_damage(tmp_path: Path) -> No
     assert "damaged after" in partial.unreadable[-1].reason
 
 
+def test_a_zip_archive_with_invalid_names_is_read_as_far_as_possible(tmp_path: Path) -> None:
+    archive = tmp_path / "fleet.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        for name in ("", "a.json", "\u00e9.json"):
+            file.writestr(zipfile.ZipInfo(name), node_report("a"))
+    good = archive.read_bytes()
+    seen = []
+    for count in (0, 1, 2):  # the name is before the data, and in the list at the end
+        archive.write_bytes(good.replace("\u00e9".encode(), b"\xff\xfe", count))
+        seen.append([(file.name, file.reason.partition(":")[0]) for file in read_reports(archive)])
+    assert seen == [
+        [("a.json", ""), ("\u00e9.json", "")],
+        [("a.json", ""), ("\u00e9.json", "damaged")],
+        [("fleet.zip", "damaged after 0 reports")],
+    ]
+
+
 def test_members_that_are_no_small_files_are_not_read(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "fleet.tar", "w") as tar:
         link = tarfile.TarInfo("link.json")
