@@ -53,13 +53,17 @@ def test_packages_and_files_are_read(tmp_path: Path) -> None:
         ("-i https://index.invalid/simple", "line 2: -i cannot be honoured"),
         ("--no-binary :all:", "line 2: --no-binary cannot be honoured"),
         ("six --config-settings=a=b", "line 2: expected a name"),
-        ("-r requirements.txt", "includes itself"),
-        ("-r absent.txt", "No such file or directory"),
+        ("-r requirements.txt", "line 2): it includes itself"),
+        ("-r sub/back.txt", "line 1): it includes itself"),
+        ("-r absent.txt", "line 2): No such file or directory"),
+        ("-r a\0b.txt", "line 2): embedded null byte"),
     ],
 )
 def test_a_line_that_cannot_be_locked_is_refused_with_its_number(line: str, message: str, tmp_path: Path) -> None:
     file = tmp_path / "requirements.txt"
     file.write_text(f"six\n{line}\n")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/back.txt").write_text("-r ../requirements.txt\n")
     with pytest.raises(AddedPackageError, match=re.escape(message)) as caught:
         added_packages((), [file])
     assert str(tmp_path) in str(caught.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -80,7 +81,7 @@ def added_packages(packages: Sequence[str], files: Sequence[Path]) -> AddedPacka
     for text in packages:
         added.requirements.append(_requirement(text, f"--package {text}"))
     for path in files:
-        _read(path, added, added.requirements, ())
+        _read(path, added, added.requirements)
     return added
 
 
@@ -97,21 +98,22 @@ def _requirement(text: str, where: str) -> str:
     return str(requirement)
 
 
-def _read(path: Path, added: AddedPackages, into: list[str], above: tuple[Path, ...]) -> None:
-    """Reads a requirements file and its includes."""
+def _read(path: Path, added: AddedPackages, into: list[str], above: tuple[str, ...] = (), place: str = "") -> None:
+    """Reads a requirements file and its includes; ``above`` are the real paths of the files that include it."""
     try:
         text = read_regular(path, _LARGEST).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        place = f" (from {above[-1]})" if above else ""
+    except (OSError, ValueError) as error:
         raise AddedPackageError(f"{path}{place}: {error_reason(error)}") from error
+    real = os.path.realpath(path)
+    if real in above:
+        raise AddedPackageError(f"{path}{place}: it includes itself")
     for number, line in logical_lines(text):
         where = f"{path}, line {number}"
         include = _INCLUDE.match(line)
         if include:
             other = path.parent / include[2].strip()
-            if other in (*above, path):
-                raise AddedPackageError(f"{where}: {other} includes itself")
-            _read(other, added, added.constraints if include[1] in ("-c", "--constraint") else into, (*above, path))
+            entries = added.constraints if include[1] in ("-c", "--constraint") else into
+            _read(other, added, entries, (*above, real), f" (from {where})")
         elif line.startswith("-"):
             raise AddedPackageError(f"{where}: {_refused(line.split('=')[0].split()[0])}")
         else:
