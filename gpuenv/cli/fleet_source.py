@@ -5,21 +5,19 @@ from __future__ import annotations
 import gc
 import re
 import shutil
-import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional, cast
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from gpuenv.cli.command_errors import CommandError, usage_errors
+from gpuenv.cli.pastes import standard_input
 from gpuenv.files import is_file
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import error_reason
 
 if TYPE_CHECKING:
-    from io import BufferedReader
-
     from gpuenv.fleet.groups import Partial
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -90,7 +88,7 @@ def _from_stdin() -> Partial:
     from gpuenv.fleet.groups import summarize
     from gpuenv.fleet.reader import read_reports, read_stream
 
-    stream = cast("BufferedReader", sys.stdin.buffer)
+    stream = standard_input()
     if stream.peek(1)[:1] in (b"{", b""):
         return summarize(read_stream(stream))
     with tempfile.NamedTemporaryFile() as file:

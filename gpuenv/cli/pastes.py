@@ -8,19 +8,32 @@ import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from gpuenv.cli.command_errors import CommandError, announce
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import Lines, error_reason
 
 if TYPE_CHECKING:
+    from io import BufferedReader
+
     from gpuenv.matrix.tables import Matrix
     from gpuenv.model.snapshot import Snapshot
 
 _CHUNK = 1 << 19  # bytes
 _LARGEST_PASTE = 16 * 1024 * 1024
 _MAX_CONFLICTS = 5  # contradictions of a paste, and values of each, that are announced
+
+
+def standard_input() -> BufferedReader:
+    """Standard input.
+
+    Raises:
+        CommandError: when it is closed.
+    """
+    if sys.stdin is None:
+        raise CommandError(ExitCode.USAGE, "standard input is closed", "name a file")
+    return cast("BufferedReader", sys.stdin.buffer)
 
 
 def read_chunks(name: str) -> Iterator[bytes]:
@@ -31,9 +44,8 @@ def read_chunks(name: str) -> Iterator[bytes]:
     """
     try:
         if name == "-":
-            if sys.stdin is None:
-                raise CommandError(ExitCode.USAGE, "standard input is closed", "name a file")
-            yield from iter(lambda: os.read(sys.stdin.fileno(), _CHUNK), b"")
+            descriptor = standard_input().fileno()
+            yield from iter(lambda: os.read(descriptor, _CHUNK), b"")
             return
         with Path(name).open("rb") as file:
             yield from iter(lambda: file.read(_CHUNK), b"")

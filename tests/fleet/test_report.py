@@ -267,6 +267,13 @@ def test_an_archive_and_a_stream_give_the_same_answer_as_the_folder(tmp_path: Pa
         assert answer.stdout.decode() == expected
 
 
+def test_a_closed_standard_input_is_a_usage_error() -> None:
+    command = ["sh", "-c", '"$@" <&-', "sh", *PROGRAM, "fleet", "report", "-"]
+    result = subprocess.run(command, capture_output=True, check=False, text=True, timeout=30)
+    assert (result.returncode, result.stdout) == (2, ""), result.stderr
+    assert "standard input is closed" in result.stderr
+
+
 def test_redacted_reports_have_numbers_for_names() -> None:
     failed = with_finding(node_document("secret-b2"), "GPU206", "gpu-hardware-fault", "GPU of secret-b2 has failed")
     partial = partial_of([node_report("secret-a1"), json.dumps(failed).encode(), b"x"])
