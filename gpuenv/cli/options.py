@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -50,7 +51,7 @@ def with_common_options(function: Callable[..., None]) -> Callable[..., None]:
     """Adds the options that every command has, and ``--as-root`` to one that has a target.
 
     An option before the command (``gpuenv -q doctor``) is one of the command. ``--quiet`` and ``--as-root`` set a
-    variable, which the children of the command inherit.
+    variable, which the children of the command inherit. No option takes ``nan``.
     """
     signature = inspect.signature(function, eval_str=True)
     own = list(signature.parameters)
@@ -63,6 +64,7 @@ def with_common_options(function: Callable[..., None]) -> Callable[..., None]:
     parameters.append(Parameter("ctx", Parameter.KEYWORD_ONLY, annotation=typer.Context))
 
     def command(ctx: typer.Context, **values: Any) -> None:  # noqa: ANN401 - each option has its own type
+        _refuse_nan(ctx, values)
         root = ctx.find_root()
         for option in root.command.params:
             if option.name is not None and root.params.get(option.name):
@@ -80,6 +82,14 @@ def with_common_options(function: Callable[..., None]) -> Callable[..., None]:
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return command
+
+
+def _refuse_nan(ctx: typer.Context, values: Mapping[str, object]) -> None:
+    """Refuses nan, which passes any minimum and maximum."""
+    for option in ctx.command.params:
+        value = values.get(option.name or "")
+        if isinstance(value, float) and math.isnan(value):
+            raise typer.BadParameter("nan is not a number.", ctx, option)
 
 
 class Format(str, Enum):

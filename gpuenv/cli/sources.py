@@ -180,7 +180,7 @@ def get_machines_and_matrix(
 
 def _begin(source: MachineSource, stack: ExitStack) -> Callable[[Matrix | None], Snapshot]:
     """A function that returns the machine without assumptions; a paste needs the matrix."""
-    if not source.timeout > 0:  # nan passes the minimum and the maximum
+    if source.timeout <= 0:  # as a configuration file may say
         raise CommandError(ExitCode.USAGE, f"--timeout {source.timeout}: expected seconds, such as 30")
     if source.paste is not None:
         from gpuenv.cli.pastes import pasted_machine

@@ -103,7 +103,7 @@ def test_the_dockerfile_is_reproducible() -> None:
         (("--tag", "A:b"), 2, "gpuenv: --tag A:b: "),
         (("--tag", "a@sha256:" + "0" * 64), 2, "a digest cannot be set"),
         (("--compute-capability", "x"), 2, "gpuenv: --compute-capability x: "),
-        (("--build-timeout", "nan"), 2, "expected seconds"),
+        (("--build-timeout", "nan"), 2, "nan is not a number"),
         (("--label", "novalue"), 2, "KEY=VALUE"),
         (("--pip-config", "/nonexistent/pip.conf"), 2, "/nonexistent/pip.conf"),
         (("--push",), 2, "--push"),

@@ -170,8 +170,6 @@ def build_image(opts: BuildImageOptions) -> None:
     from gpuenv.image.build.packages import AddedPackageError, added_packages
     from gpuenv.image.build.plan import ImagePlans
 
-    if not opts.build_timeout > 0:  # nan passes the minimum
-        raise CommandError(ExitCode.USAGE, f"--build-timeout {opts.build_timeout}: expected seconds, such as 3600")
     dry_modes = sum((opts.show, opts.dry_run, opts.context is not None))
     if dry_modes > 1:
         raise CommandError(ExitCode.USAGE, "--print, --dry-run and --context exclude each other")
