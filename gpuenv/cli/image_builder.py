@@ -41,7 +41,7 @@ from gpuenv.image.build.render import (
     plan_image,
     tag_for,
 )
-from gpuenv.image.engine.buildkit import BuildkitOptions, command
+from gpuenv.image.engine.buildkit import command
 from gpuenv.image.engine.errors import EngineError
 from gpuenv.install.environment import query_scheme
 from gpuenv.install.exceptions import InstallError
@@ -107,7 +107,7 @@ def plan_all(opts: BuildImageOptions, inputs: UserInputs, choices: Sequence[Choi
         for choice in choices:
             pinned = _pinned(choice, session.engine) if session else choice
             plan = _plan(opts, inputs, pinned, matrix, session, several=len(choices) > 1)
-            plans.append(_with_commands(plan, session, opts) if session else plan)
+            plans.append(with_commands(plan, session) if session else plan)
         return plans
 
 
@@ -259,13 +259,12 @@ def _plan(
     )
 
 
-def _with_commands(plan: ImagePlan, session: BuildSession, opts: BuildImageOptions) -> ImagePlan:
+def with_commands(plan: ImagePlan, session: BuildSession) -> ImagePlan:
     """The plan with the command line that would build it."""
-    from gpuenv.image.build.build import proxies
+    from gpuenv.image.build.build import build_options
 
     if session.cli is None:
         return replace(plan, builder="classic")
-    arguments = {**proxies(os.environ), "SOURCE_DATE_EPOCH": str(plan.created)}
-    build = BuildkitOptions({}, arguments, session.secrets, None, opts.no_cache)
-    argv = command(session.cli, build, "CONTEXT", "ID-FILE")
+    options = build_options(plan, session, {}, fresh=session.fresh)
+    argv = command(session.cli, options, "CONTEXT", "ID-FILE")
     return replace(plan, builder="buildkit", commands=(PlannedCommand("build", argv),))

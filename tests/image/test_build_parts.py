@@ -17,18 +17,21 @@ import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
+from gpuenv.cli.image_builder import with_commands
 from gpuenv.data import data_path
+from gpuenv.image.build.build import BuildSession
 from gpuenv.image.build.packages import pip_configuration
 from gpuenv.image.build.render import pack
 from gpuenv.image.build.sbom import bill
 from gpuenv.image.engine.build_output import Progress
 from gpuenv.image.engine.buildkit import BuildkitCommand, BuildkitOptions, build_with, command
-from gpuenv.image.engine.engine_answers import engine_image
+from gpuenv.image.engine.container_engine import Engine
+from gpuenv.image.engine.engine_answers import EngineFacts, engine_image
 from gpuenv.image.engine.errors import EngineError
 from gpuenv.image.labels import LEFT_OUT_FILES
 from gpuenv.install.plan import Pin
 from gpuenv.model.redaction import hide_secrets
-from tests.image.matrix import choices
+from tests.image.matrix import choices, planned
 from tests.support.planted_secrets import LONG_URL, shown_parts
 
 DIGEST = "sha256:" + "0" * 64
@@ -104,6 +107,27 @@ def test_a_command_contains_no_value_of_an_argument_or_secret() -> None:
     assert "hunter2" not in " ".join(words)
     assert {"--build-arg=HTTP_PROXY", "--secret=id=pip,src=/x/pip.conf", "--label=a=b c", "--no-cache"} <= set(words)
     assert words[-1] == "/context"
+
+
+@pytest.mark.parametrize(("arch", "words"), [("x86_64", []), ("aarch64", ["--platform=linux/arm64"])])
+def test_the_command_of_a_dry_run_names_a_platform_that_is_not_the_engines_own(arch: str, words: list[str]) -> None:
+    choice = choices()["wheels", arch, "12.9"]
+    assert not isinstance(choice, str)
+    session = BuildSession(
+        engine=Engine(None, EngineFacts("docker", "28.2.2", "unix:///x", "linux/amd64", True, ())),
+        cli=BuildkitCommand(("docker", "build"), {}),
+        secrets={},
+        environment={"http_proxy": "http://p"},
+        gpu_ways=(),
+        announce=lambda _: None,
+        verbose=False,
+        fresh=True,
+        push=False,
+        seconds=1.0,
+    )
+    (planned_command,) = with_commands(planned(choice), session).commands
+    assert [word for word in planned_command.argv if word.startswith("--platform")] == words
+    assert {"--build-arg=http_proxy", "--build-arg=SOURCE_DATE_EPOCH", "--no-cache"} <= set(planned_command.argv)
 
 
 @pytest.mark.parametrize("metadata", [None, "", "{}", "[]", "nothing", '{"containerimage.digest": 1}'])

@@ -104,13 +104,11 @@ def _build(state: _BuildState, options: BuildSession, labels: Mapping[str, str],
     """Runs the builder once; the second run, which only adds a label, uses the cache."""
     plan = state.plan
     progress = Progress(options.announce if not labels else lambda _: None, verbose=options.verbose)
-    arguments = {**proxies(options.environment), "SOURCE_DATE_EPOCH": str(plan.created)}
-    platform = None if plan.choice.platform == options.engine.facts.platform else plan.choice.platform
+    build = build_options(plan, options, labels, fresh=fresh)
     if options.cli is not None:
-        build = BuildkitOptions(labels, arguments, options.secrets, platform, fresh)
         image = build_with(options.cli, build, state.files, progress, time.monotonic() + options.seconds)
     else:
-        how = {"labels": dict(labels), "buildargs": arguments, "nocache": fresh, "platform": platform}
+        how = {"labels": dict(labels), "buildargs": build.arguments, "nocache": fresh, "platform": build.platform}
         context = pack(state.files, plan.created)
         image = options.engine.build(context, {**how, "timeout": options.seconds}, progress)
     if not labels:
@@ -118,7 +116,14 @@ def _build(state: _BuildState, options: BuildSession, labels: Mapping[str, str],
     return image
 
 
-def proxies(environment: Mapping[str, str]) -> dict[str, str]:
+def build_options(plan: ImagePlan, session: BuildSession, labels: Mapping[str, str], *, fresh: bool) -> BuildkitOptions:
+    """The options of the builder; they name the platform if it is not the engine's own."""
+    arguments = {**_proxies(session.environment), "SOURCE_DATE_EPOCH": str(plan.created)}
+    platform = None if plan.choice.platform == session.engine.facts.platform else plan.choice.platform
+    return BuildkitOptions(labels, arguments, session.secrets, platform, fresh)
+
+
+def _proxies(environment: Mapping[str, str]) -> dict[str, str]:
     """The caller's proxy variables, in upper and lower case."""
     names = [name for proxy in _PROXIES for name in (proxy, proxy.lower())]
     return {name: environment[name] for name in names if environment.get(name)}
