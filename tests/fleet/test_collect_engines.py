@@ -136,6 +136,29 @@ def test_dask_loses_only_the_worker_that_dies(machines: Mapping[str, str], tmp_p
     assert "asking 8 nodes by dask, at most 22 s" in found.messages
 
 
+def test_dask_names_a_scheduler_that_is_lost(tmp_path: Path) -> None:
+    """What is lost is the engine, not the folder of the reports."""
+    program = tmp_path / "slow"
+    program.write_text("#!/bin/sh\nexec sleep 60\n", encoding="utf-8")
+    program.chmod(0o755)
+    dask = str(Path(sys.executable).with_name("dask"))
+    (port,) = free_ports(1)
+    address = f"tcp://127.0.0.1:{port}"
+    with contextlib.ExitStack() as stack:
+        words = (dask, "scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard")
+        scheduler = stack.enter_context(running(*words))
+        options = ("--no-nanny", "--nthreads", "1", "--no-dashboard", "--death-timeout", "60")
+        stack.enter_context(running(dask, "worker", address, "--host", HOSTS[0], *options))
+        await_workers(address, 1)
+        asked = ("--via", "dask", "--scheduler", address, "--program", str(program), "--timeout", "60")
+        found = collect(tmp_path / "reports", *asked, kill_after=6, victim=scheduler.kill)
+    assert found.code == 8, found.messages
+    (silent,) = found.record["silent"]
+    assert silent["node"] == HOSTS[0]
+    assert "scheduler" in silent["reason"]
+    assert "cannot be written" not in found.messages
+
+
 def await_workers(address: str, count: int) -> None:
     program = f"from distributed import Client; Client({address!r}, timeout=60).wait_for_workers({count}, timeout=90)"
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, timeout=120)

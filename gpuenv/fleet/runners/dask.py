@@ -46,7 +46,10 @@ def _workers(client: Any) -> dict[str, str]:  # noqa: ANN401 - a class of an ext
 
 
 def _addresses(client: Any) -> set[str]:  # noqa: ANN401 - a class of an extra
-    return set(client.scheduler_info(n_workers=-1)["workers"])
+    info = client.scheduler_info(n_workers=-1)
+    if "workers" not in info:  # a client that is closed has no information
+        raise ConnectionError("the client has closed the connection")
+    return set(info["workers"])
 
 
 def find_nodes(nodes: str | None, task: Task) -> Nodes:
@@ -68,42 +71,49 @@ def dry_run(nodes: Nodes, task: Task) -> str:
 
 
 def ask(nodes: Nodes, task: Task) -> Iterator[Answer]:
-    """Asks one worker of each host; a worker that is lost takes its own answer along."""
+    """Asks one worker of each host; a worker that is lost takes its own answer along, the scheduler all others."""
     settings = {"stdin": subprocess.DEVNULL, "capture_output": True, "check": False, "timeout": task.limit}
-    with _client(task) as client:
-        workers = _workers(client)
-        futures = {
-            node: client.submit(
-                subprocess.run,
-                task.command,
-                **settings,
-                workers=[workers[node]],
-                key=f"gpuenv-{task.run}-{node}",
-                pure=False,
-                retries=0,
-            )
-            for node in nodes.asked
-            if node in workers
-        }
-        left = dict.fromkeys(nodes.asked)
-        until = time.monotonic() + task.limit
-        while left and time.monotonic() < until:
-            present = _addresses(client)
-            for node in [*left]:
-                future = futures.get(node)
-                if future is not None and future.done():
-                    del left[node]
-                    yield _answer(node, future)
-                elif workers.get(node) not in present:
-                    del left[node]
-                    yield Answer(node, b"", "its Dask worker was lost")
-            time.sleep(_POLL if left else 0)
-        for node in left:
-            yield Answer(node, b"", f"no answer within {task.limit:.0f} s")
-        client.cancel([*futures.values()], force=True)
+    left = dict.fromkeys(nodes.asked)
+    reason = f"no answer within {task.limit:.0f} s"
+    try:
+        with _client(task) as client:
+            workers = _workers(client)
+            futures = {
+                node: client.submit(
+                    subprocess.run,
+                    task.command,
+                    **settings,
+                    workers=[workers[node]],
+                    key=f"gpuenv-{task.run}-{node}",
+                    pure=False,
+                    retries=0,
+                )
+                for node in nodes.asked
+                if node in workers
+            }
+            until = time.monotonic() + task.limit
+            while left and time.monotonic() < until:
+                present = _addresses(client)
+                for node in [*left]:
+                    future = futures.get(node)
+                    if future is not None and future.done():
+                        answer = _answer(node, future)
+                        del left[node]
+                        yield answer
+                    elif workers.get(node) not in present:
+                        del left[node]
+                        yield Answer(node, b"", "its Dask worker was lost")
+                time.sleep(_POLL if left else 0)
+            client.cancel([*futures.values()], force=True)
+    except OSError as error:
+        reason = cut_text(f"the Dask scheduler was lost: {error}", 200)
+    for node in left:
+        yield Answer(node, b"", reason)
 
 
 def _answer(node: str, future: Any) -> Answer:  # noqa: ANN401 - a class of an extra
+    if future.cancelled():
+        return Answer(node, b"", "Dask cancelled its task, as it does when the scheduler is lost")
     error = future.exception()
     if error is not None:
         return Answer(node, b"", cut_text(f"{type(error).__name__}: {error}", 200))
