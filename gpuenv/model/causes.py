@@ -366,7 +366,17 @@ class Cause(str, Enum):
     CUPY_NOT_INSTALLED = _Row(
         "cupy-not-installed",
         "CuPy is not in the target environment",
-        fix=("Install the CuPy wheel that fits, into the environment that the program uses.", _RESOLVE),
+        fix=(
+            Fix(
+                "Create a virtual environment, unless the program has one: many systems let no program but their "
+                "package manager change their own Python.",
+                ("python3", "-m", "venv", "cupy-env"),
+            ),
+            Fix(
+                "Install the CuPy wheel that fits in that environment, or in the program's own.",
+                ("gpuenv", "install", "--python", "cupy-env"),
+            ),
+        ),
     )
     WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR = _Row(
         "wrong-cupy-wheel-for-cuda-major",
@@ -541,8 +551,10 @@ class Cause(str, Enum):
         "the target interpreter cannot start (its base is missing, it crashes, or it is not Python)",
         fix=(
             Fix(
-                "Link the virtual environment to the Python release that created it; its packages stay.",
-                shell_line="rm ENVIRONMENT/bin/python* && python3 -m venv --upgrade --without-pip ENVIRONMENT",
+                "Link the virtual environment, a folder with a pyvenv.cfg, to the Python release that created it; its "
+                "packages stay.",
+                shell_line="test -f ENVIRONMENT/pyvenv.cfg && rm ENVIRONMENT/bin/python* "
+                "&& python3 -m venv --upgrade --without-pip ENVIRONMENT",
             ),
             "For another release of Python, create a new environment and install the packages again.",
         ),

@@ -5,6 +5,10 @@ The texts are written here, in the form in which programs print their messages.
 
 from __future__ import annotations
 
+import subprocess
+import venv
+from pathlib import Path
+
 import pytest
 
 from gpuenv.explain.explainer import explanation
@@ -336,3 +340,35 @@ def test_a_missing_library_of_another_program_asks_for_no_cupy() -> None:
 
 def test_the_fixes_of_a_rocm_mismatch_mention_unsupported_gpus() -> None:
     assert any("list your GPU as supported" in fix.text for fix in Cause.ROCM_MISMATCH.fix)
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "$ pip install cupy-cuda12x\nerror: externally-managed-environment\n",
+        "$ uv pip install --system cupy-cuda12x\nerror: The interpreter at /usr is externally managed",
+    ],
+)
+def test_a_python_of_the_system_is_left_alone_and_cupy_goes_into_an_environment(refusal: str) -> None:
+    assert cause_of(refusal) is Cause.CUPY_NOT_INSTALLED
+    assert [fix.command for fix in first(refusal).fix] == [
+        ("python3", "-m", "venv", "cupy-env"),
+        ("gpuenv", "install", "--python", "cupy-env"),
+    ]
+
+
+def test_the_interpreters_of_a_virtual_environment_only_are_removed(tmp_path: Path) -> None:
+    (line,) = (fix.shell_line for fix in Cause.TARGET_ENVIRONMENT_BROKEN.fix if fix.shell_line)
+    (tmp_path / "bin").mkdir()
+    interpreter = tmp_path / "bin/python3"
+    interpreter.write_text("the system's")
+    done = subprocess.run(["sh", "-c", line.replace("ENVIRONMENT", str(tmp_path))], check=False, capture_output=True)
+    assert done.returncode != 0
+    assert interpreter.read_text() == "the system's"
+    venv.create(tmp_path / "env", symlinks=True)
+    link = tmp_path / "env/bin/python3"
+    link.unlink()
+    link.symlink_to(tmp_path / "gone")
+    repair = line.replace("ENVIRONMENT", str(tmp_path / "env"))
+    subprocess.run(["sh", "-c", repair], check=True)
+    subprocess.run([link, "-c", ""], check=True)
