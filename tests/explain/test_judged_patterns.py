@@ -372,3 +372,14 @@ def test_the_interpreters_of_a_virtual_environment_only_are_removed(tmp_path: Pa
     repair = line.replace("ENVIRONMENT", str(tmp_path / "env"))
     subprocess.run(["sh", "-c", repair], check=True)
     subprocess.run([link, "-c", ""], check=True)
+
+
+@pytest.mark.parametrize("rest", ["", " Please check your cudatoolkit version matches your CUDA version."])
+def test_numba_without_a_cuda_runtime_lacks_a_library_and_not_a_newer_gpu(rest: str) -> None:
+    error = "numba.cuda.cudadrv.error.NvvmSupportError: "
+    empty = f"{error}No supported GPU compute capabilities found.{rest}"
+    assert cause_of(empty) is Cause.CUDA_LIBRARY_MISSING
+    assert first(empty).title.startswith("Numba finds no CUDA runtime (libcudart)")
+    assert Cause.GPU_REMOVED_FROM_TOOLKIT not in [entry.cause for entry in explanation(scan(empty.encode())).causes]
+    too_old = f"{error}GPU compute capability 2.1 is not supported(requires >=3.5)"
+    assert cause_of(too_old) is Cause.GPU_REMOVED_FROM_TOOLKIT
