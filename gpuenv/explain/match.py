@@ -29,7 +29,7 @@ class Scanner:
     def __init__(self) -> None:
         self._finder = LineFinder(self._worth_a_look)
         self._hits: dict[str, list[Hit]] = {}
-        self._words: set[str] = set()  # found words that messages need anywhere in the text
+        self._words: set[str] = set()  # found words that messages need or lack anywhere in the text
         self._seen: set[int] = set()
         self._variants: dict[int, set[int]] = {}
         self._latest: deque[QuotedLine] = deque(maxlen=_LATEST)
@@ -68,7 +68,8 @@ class Scanner:
         return tuple(QuotedLine(line.number, truncated(line.text)) for line in self._latest)
 
     def _has_words(self, message: Message) -> bool:
-        return not message.needs or not self._words.isdisjoint(message.needs)
+        is_needed = not message.needs or not self._words.isdisjoint(message.needs)
+        return is_needed and self._words.isdisjoint(message.lacks)
 
     def _worth_a_look(self) -> re.Pattern[bytes]:
         """The literals of the messages that may have further hits."""
@@ -125,7 +126,7 @@ def scan(data: bytes) -> Scanner:
 
 @cache
 def _needed_words() -> frozenset[str]:
-    return frozenset(word for message in all_messages() for word in message.needs)
+    return frozenset(word for message in all_messages() for word in (*message.needs, *message.lacks))
 
 
 @lru_cache(maxsize=8)

@@ -27,6 +27,8 @@ _OPTIONAL: Mapping[str, type | tuple[type, ...]] = {
     "literals": list,
     "unless": str,
     "needs": list,
+    "lacks": list,
+    "replaces": list,
     "by": list,
     "warning": bool,
     "late": bool,
@@ -69,6 +71,8 @@ class Message:
             white space, a named group is a captured value.
         unless: a regular expression over the line; if it matches, the line is advice or reports success.
         needs: lower-case words; the whole text contains at least one. For a message that other programs print too.
+        lacks: lower-case words; the whole text contains none of them.
+        replaces: ids of messages; where this one is in the text too, they have its causes.
         causes: each with its weight, 0 to 1, without other evidence.
         by: causes by a captured value; the first that matches replaces ``causes``.
         warning: whether the program goes on; an error in the same text outweighs it.
@@ -89,6 +93,8 @@ class Message:
     pattern: str | None = None
     unless: str | None = None
     needs: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
+    replaces: tuple[str, ...] = ()
     by: tuple[ByValue, ...] = ()
     warning: bool = False
     late: bool = False
@@ -214,6 +220,8 @@ def _message(row: Mapping[str, Any]) -> Message:
         pattern=row.get("pattern"),
         unless=row.get("unless"),
         needs=tuple(row.get("needs", ())),
+        lacks=tuple(row.get("lacks", ())),
+        replaces=tuple(row.get("replaces", ())),
         by=tuple(_by_value(rule) for rule in row.get("by", ())),
         warning=row.get("warning", False),
         late=row.get("late", False),

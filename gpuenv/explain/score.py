@@ -133,11 +133,12 @@ def _put_finding_first(
     scores[cause] = best * (_REFUTED if is_refuted else _LEADING)
 
 
-def _votes(hits: Iterable[Hit]) -> list[_Vote]:
+def _votes(hits: Sequence[Hit]) -> list[_Vote]:
     """The first hit of each message with its weights, and further hits whose captured values give other weights."""
+    replacing = {name: hit.message for hit in hits for name in hit.message.replaces}
     votes: list[_Vote] = []
     for hit in hits:
-        weights = hit.message.weights(dict(hit.values))
+        weights = replacing.get(hit.message.id, hit.message).weights(dict(hit.values))
         if weights and all(hit.message.id != other.message.id or weights != its for other, its in votes):
             votes.append((hit, weights))
     return votes

@@ -383,3 +383,40 @@ def test_numba_without_a_cuda_runtime_lacks_a_library_and_not_a_newer_gpu(rest: 
     assert Cause.GPU_REMOVED_FROM_TOOLKIT not in [entry.cause for entry in explanation(scan(empty.encode())).causes]
     too_old = f"{error}GPU compute capability 2.1 is not supported(requires >=3.5)"
     assert cause_of(too_old) is Cause.GPU_REMOVED_FROM_TOOLKIT
+
+
+INSUFFICIENT = (
+    "CUDARuntimeError: cudaErrorInsufficientDriver: CUDA driver version is insufficient for CUDA runtime version\n"
+)
+NEW_DRIVER = "| NVIDIA-SMI 580.65.06   Driver Version: 580.65.06   CUDA Version: 13.0 |\n"
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        "$ docker run --rm cupy/cupy:v14.2.0 python3 fit.py\n",
+        "$ sudo podman run -it --rm docker.io/cupy/cupy:v14.2.0 bash\n",
+        "$ docker run --rm \\\n    cupy/cupy:v14.2.0 python3 fit.py\n",
+    ],
+)
+@pytest.mark.parametrize("banner", ["", NEW_DRIVER])
+def test_a_container_that_was_started_without_a_gpu_has_no_driver_that_is_too_old(run: str, banner: str) -> None:
+    for text in (banner + run + INSUFFICIENT, banner + INSUFFICIENT + run):
+        assert cause_of(text) is Cause.CONTAINER_WITHOUT_GPU
+        assert INSUFFICIENT.strip() in [line.text for line in first(text).lines]
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        "$ docker run --rm --gpus all cupy/cupy:v14.2.0 python3 fit.py\n",
+        "$ podman run --device nvidia.com/gpu=all cupy/cupy:v14.2.0 python3 fit.py\n",
+        "$ docker run --runtime=nvidia cupy/cupy:v14.2.0 python3 fit.py\n",
+        "$ docker run --rm \\\n    --gpus all cupy/cupy:v14.2.0 python3 fit.py\n",
+        "$ docker run --rm -it \\\n    -v $PWD:/work \\\n    --gpus all \\\n    cupy/cupy:v14.2.0 python3 fit.py\n",
+        "$ nvidia-docker run cupy/cupy:v14.2.0 python3 fit.py\n",
+        "$ python3 fit.py\n",
+    ],
+)
+def test_a_driver_is_too_old_for_a_container_with_a_gpu(run: str) -> None:
+    assert cause_of(run + INSUFFICIENT) is Cause.DRIVER_TOO_OLD_FOR_CUDA

@@ -67,6 +67,11 @@ def test_a_value_that_decides_is_one_that_the_pattern_captures() -> None:
     assert wrong == []
 
 
+def test_a_message_replaces_existing_ones() -> None:
+    replaced = {name for message in all_messages() for name in message.replaces}
+    assert replaced <= {message.id for message in all_messages()}
+
+
 def test_a_title_fills_in_only_what_the_pattern_captures() -> None:
     wrong = [
         (message.id, name)
