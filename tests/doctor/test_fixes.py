@@ -6,22 +6,25 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.data import data_path
 from gpuenv.doctor.driver_requirements import DriverRequirement
-from gpuenv.doctor.fixes.distributions import driver_package_fixes, family, headers_package, system_of
-from gpuenv.matrix.load import load
+from gpuenv.doctor.fixes.distributions import (
+    driver_package_fixes,
+    driver_update_fixes,
+    family,
+    headers_package,
+    system_of,
+)
 from gpuenv.model.finding import Fix
 from gpuenv.model.nvidia import Nvml
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Container, DkmsBuild, Driver, Host, Module, PciGpu, Snapshot, Source, SourceState
 from gpuenv.model.versions import DriverVersion
-from tests.support.diagnosis import diagnosis_of
+from tests.support.diagnosis import context_of, diagnosis_of
 
 if TYPE_CHECKING:
     from gpuenv.model.finding import Finding
 
-MATRIX = load(data_path("matrix.yaml"))
-H100, V100, K80, GTX_1050, RTX_5090 = "2330", "1db6", "102d", "1c8d", "2b85"
+H100, V100, K80, GTX_1050, RTX_3090, RTX_5090 = "2330", "1db6", "102d", "1c8d", "2204", "2b85"
 ABSENT = tuple(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda", "nvidia-smi"))
 FAILED = tuple(Source(name, SourceState.FAILED) for name in ("nvml", "libcuda"))
 
@@ -156,6 +159,53 @@ def test_a_driver_that_is_too_old_for_the_gpu_is_updated_from_where_there_is_a_n
     finding = primary(with_driver(machine(distribution, gpu), driver))
     assert finding.cause == "gpu-too-new-for-driver"
     assert expected in commands(finding.fix)
+
+
+@pytest.mark.parametrize(
+    ("distribution", "gpu", "expected"),
+    [
+        (
+            "fedora 42",
+            RTX_3090,
+            [
+                f"sudo dnf install {FUSION.format('free')} {FUSION.format('nonfree')}",
+                "sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda",
+            ],
+        ),
+        (
+            "fedora 42",
+            RTX_5090,
+            [
+                f"sudo dnf install {FUSION.format('free')} {FUSION.format('nonfree')}",
+                "sudo sh -c echo %_with_kmod_nvidia_open 1 > /etc/rpm/macros.nvidia-kmod",
+                "sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda",
+            ],
+        ),
+        ("arch rolling", RTX_5090, ["sudo pacman -S nvidia-open nvidia-utils"]),
+        ("linuxmint 22", RTX_3090, ["sudo ubuntu-drivers install"]),
+        ("linuxmint 22", RTX_5090, ["sudo ubuntu-drivers install"]),
+    ],
+)
+def test_a_driver_is_updated_to_the_newest_one_if_no_gpu_needs_an_older_branch(
+    distribution: str, gpu: str, expected: list[str]
+) -> None:
+    snapshot = with_driver(machine(distribution, gpu), "470.256.02")
+    fixes = driver_update_fixes(context_of(snapshot), ">= 580.65.06")
+    assert fixes[0].text.startswith("Or update the driver to >= 580.65.06, branch 580 or newer")
+    assert commands(fixes) == [*expected, *RESTART_AND_CHECK]
+
+
+@pytest.mark.parametrize(
+    ("distribution", "expected"),
+    [
+        ("fedora 42", "sudo dnf install --allowerasing akmod-nvidia-580xx xorg-x11-drv-nvidia-580xx-cuda"),
+        ("arch rolling", "git clone https://aur.archlinux.org/nvidia-580xx-utils.git"),
+        ("linuxmint 22", "sudo apt-get install nvidia-driver-580"),
+    ],
+)
+def test_a_driver_is_updated_to_the_last_branch_of_an_old_gpu(distribution: str, expected: str) -> None:
+    snapshot = with_driver(machine(distribution, V100), "470.256.02")
+    assert expected in commands(driver_update_fixes(context_of(snapshot), ">= 525.60.13"))
 
 
 def with_driver(snapshot: Snapshot, version: str) -> Snapshot:

@@ -5,9 +5,6 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.doctor.fixes.distributions import driver_fixes
-from gpuenv.doctor.registry import CheckContext
-from gpuenv.matrix.needs import needs_of
-from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.gpus import gpu_is_absent
 from gpuenv.model.nvidia import Cuda, Nvml
@@ -29,7 +26,7 @@ from gpuenv.model.snapshot import (
     SourceState,
 )
 from tests.doctor.kernel_hosts import findings, log, working
-from tests.support.matrix import MATRIX
+from tests.support.diagnosis import context_of
 
 OUT_OF_MEMORY, NO_DEVICE, UNKNOWN = 2, 100, 999
 XID = "NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus."
@@ -202,10 +199,6 @@ def test_a_linux_driver_in_wsl_is_removed_and_wsl_restarted() -> None:
     assert lines(finding)[1:] == ["wsl.exe --shutdown"]
 
 
-def context(snapshot: Snapshot) -> CheckContext:
-    return CheckContext(snapshot, needs_of(snapshot, MATRIX), MATRIX, resolve(snapshot, MATRIX))
-
-
 def test_wsl_1_is_converted_by_its_own_name() -> None:
     host = Host(
         os=known("linux", "uname"),
@@ -213,16 +206,16 @@ def test_wsl_1_is_converted_by_its_own_name() -> None:
         kernel=known("4.4.0-19041-Microsoft", "uname"),
     )
     sources = (Source("kernel", SourceState.ANSWERED),)
-    fixes = driver_fixes(context(Snapshot(host=host, sources=sources)))
+    fixes = driver_fixes(context_of(Snapshot(host=host, sources=sources)))
     assert fixes[0].command == ("wsl.exe", "-l", "-v")
     assert fixes[1].command == ("wsl.exe", "--set-version", "DISTRO", "2")
     named = Snapshot(host=host, sources=sources, environment={"WSL_DISTRO_NAME": "Ubuntu-24.04"})
-    assert driver_fixes(context(named))[0].command == ("wsl.exe", "--set-version", "Ubuntu-24.04", "2")
+    assert driver_fixes(context_of(named))[0].command == ("wsl.exe", "--set-version", "Ubuntu-24.04", "2")
 
 
 def test_a_jetson_gets_jetpack_6() -> None:
     host = Host(os=known("linux", "uname"), tegra=known("R35", "/etc/nv_tegra_release"), arch=known("aarch64", "uname"))
-    fixes = driver_fixes(context(Snapshot(host=host)))
+    fixes = driver_fixes(context_of(Snapshot(host=host)))
     assert "JetPack 6" in fixes[0].text
     assert fixes[0].command == ("sudo", "apt-get", "install", "nvidia-jetpack")
     assert "deletes" in fixes[1].text

@@ -16,7 +16,7 @@ from gpuenv.doctor.driver_requirements import (
     gpus_to_drive,
     requirement_of,
 )
-from gpuenv.doctor.fixes.table import branches_of, rows_of, steps, steps_of
+from gpuenv.doctor.fixes.table import Row, branches_of, rows_of, steps, steps_of
 from gpuenv.doctor.registry import CheckContext
 from gpuenv.model.finding import Fix
 from gpuenv.model.gpus import driver_nodes, is_contained
@@ -235,7 +235,7 @@ def _package_steps(snapshot: Snapshot, needed: DriverRequirement, *, exact: bool
     places = system_of(snapshot).places
     for task in tasks:
         for row in rows_of(task, places):
-            branch = _branch(branches_of(row), needed)
+            branch = _branch(row, needed)
             takes_newest = not row.branches and task != "nvidia-driver"
             is_missing = branch is None or (wants_open and 0 < branch < _FIRST_OPEN)
             if is_missing or (takes_newest and is_bounded and (exact or not _has_branch(places, needed))):
@@ -251,13 +251,17 @@ def _package_steps(snapshot: Snapshot, needed: DriverRequirement, *, exact: bool
 def _has_branch(places: tuple[str, ...], needed: DriverRequirement) -> bool:
     """Whether the distribution has a branch that meets a requirement, as far as known."""
     rows = rows_of("driver-branch", places)
-    return not rows or any(_branch(branches_of(row), needed) is not None for row in rows)
+    return not rows or any(_branch(row, needed) is not None for row in rows)
 
 
-def _branch(branches: tuple[int, ...] | None, needed: DriverRequirement) -> int | None:
-    """The first branch that meets a requirement; of all of them the last one, else the first."""
+def _branch(row: Row, needed: DriverRequirement) -> int | None:
+    """The first branch of a row that meets a requirement; 0 if the distribution chooses.
+
+    ``any`` stands for the packages of older branches, which only a GPU that no newer one drives needs.
+    """
+    branches = branches_of(row)
     if branches is None:
-        return needed.last or needed.first or 0
+        return needed.last if row.branches else 0
     return next((branch for branch in branches if needed.met_by(branch, None)), None)
 
 

@@ -2,8 +2,8 @@
 
 A row is one step: a sentence and its command. Rows of one task and place follow each other. ``where`` lists the places,
 separated by ``; ``; ``*`` is any other place. ``branches`` are the driver branches that the place has, the preferred
-one first; ``any`` if it has every one. Texts and commands have placeholders in braces. The sources, with the days on
-which they were read, are in fix_sources.csv.
+one first; ``any`` if it has the last branch of every older GPU. Texts and commands have placeholders in braces. The
+sources, with the days on which they were read, are in fix_sources.csv.
 """
 
 from __future__ import annotations
