@@ -90,6 +90,29 @@ def test_a_gpu_that_needs_other_modules_is_reported_with_the_right_package(
     assert finding.fix[0].command == ("sudo", "apt-get", "install", package)
 
 
+@pytest.mark.parametrize(
+    ("distribution", "driver", "command"),
+    [
+        ("debian 12", "580.105.08", "sudo apt-get install --autoremove --purge nvidia-open"),
+        ("debian 13", "570.133.07", "sudo apt-get install --autoremove --purge nvidia-open"),
+        ("debian 12", "550.163.01", "sudo apt-get install --autoremove --purge nvidia-open"),
+        ("debian 12", "535.261.03", "sudo apt-get install nvidia-open-kernel-dkms"),
+        ("debian 13", "550.163.01", "sudo apt-get install nvidia-open-kernel-dkms"),
+    ],
+)
+def test_the_other_modules_come_from_the_repository_that_has_the_driver(
+    distribution: str, driver: str, command: str
+) -> None:
+    """Debian 12 has branch 535 and Debian 13 has 550; a newer one is from NVIDIA's repository."""
+    proprietary = machine(HOPPER, "proprietary", driver=driver, arch="aarch64")
+    on_debian = proprietary._replace(
+        host=proprietary.host._replace(distribution=known(distribution, "os-release")),
+    )
+    (finding,) = driver_findings(on_debian)
+    assert finding.code == "GPU204"
+    assert finding.fix[0].command == tuple(command.split())
+
+
 def test_gpus_of_one_model_share_a_finding_that_lists_their_addresses() -> None:
     """A K80 has two GPUs on one card; another model is a separate finding."""
     places = ("0000:05:00.0", "0000:06:00.0")

@@ -303,6 +303,8 @@ def other_kernel_modules_fixes(snapshot: Snapshot, *, wants_open: bool) -> tuple
     if not wants_open:
         branch = min(branch or _LAST_BEFORE_TURING, _LAST_BEFORE_TURING)
     rows = rows_of(f"{'open' if wants_open else 'proprietary'}-modules", system_of(snapshot).places)
+    branches = next((row.branches for row in rows if branch in (branches_of(row) or (branch,))), "")
+    rows = tuple(row for row in rows if row.branches == branches)
     restart = restart_fix(snapshot, "so that the other modules are loaded; this ends all programs")
     return (*steps(rows, **{**_values(snapshot), "branch": branch}), restart)
 
