@@ -105,10 +105,28 @@ def test_the_other_modules_come_from_the_repository_that_has_the_driver(
 ) -> None:
     """Debian 12 has branch 535 and Debian 13 has 550; a newer one is from NVIDIA's repository."""
     proprietary = machine(HOPPER, "proprietary", driver=driver, arch="aarch64")
-    on_debian = proprietary._replace(
-        host=proprietary.host._replace(distribution=known(distribution, "os-release")),
-    )
-    (finding,) = driver_findings(on_debian)
+    host = proprietary.host._replace(distribution=known(distribution, "os-release"))
+    (finding,) = driver_findings(proprietary._replace(host=host))
+    assert finding.code == "GPU204"
+    assert finding.fix[0].command == tuple(command.split())
+
+
+@pytest.mark.parametrize(
+    ("distribution", "command"),
+    [
+        ("rhel 8.10", "sudo dnf module switch-to nvidia-driver:open-dkms --allowerasing"),
+        ("rocky 9.5", "sudo dnf module switch-to nvidia-driver:open-dkms --allowerasing"),
+        ("amzn 2023", "sudo dnf module switch-to nvidia-driver:open-dkms --allowerasing"),
+        ("almalinux 10.0", "sudo dnf install --allowerasing nvidia-open"),
+        ("opensuse-leap 15.6", "sudo zypper install --details --force-resolution nvidia-open"),
+        ("sles 15.6", "sudo zypper install --details --force-resolution nvidia-open"),
+        ("arch", "sudo pacman -S nvidia-open"),
+    ],
+)
+def test_the_open_modules_may_replace_packages_that_conflict_with_them(distribution: str, command: str) -> None:
+    proprietary = machine(BLACKWELL, "proprietary")
+    host = proprietary.host._replace(distribution=known(distribution, "os-release"))
+    (finding,) = driver_findings(proprietary._replace(host=host))
     assert finding.code == "GPU204"
     assert finding.fix[0].command == tuple(command.split())
 

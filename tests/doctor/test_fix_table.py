@@ -33,7 +33,6 @@ VALUES = {
     "headers": "linux-headers-6.1.0-50-amd64",
     "all_headers": "linux-headers-amd64",
     "kernel_image": "linux-image-amd64",
-    "install": "sudo dnf install",
     "compiler": "gcc-12",
     "kernel": "6.1.0-50-amd64",
     "text": "Rebuild it.",

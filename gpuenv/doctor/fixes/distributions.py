@@ -48,7 +48,6 @@ _SYSTEM_INSTALLERS = {"cos": ("sudo", "cos-extensions", "install", "gpu")}
 _FIRST_OPEN = 515  # NVIDIA, Driver Installation Guide, Kernel Modules: the first branch with open ones
 _LAST_BEFORE_TURING = 580  # the matrix's row of Maxwell, Pascal and Volta
 _RELEASE = pattern(r"(?<= )\d+(?:\.\d+)?")
-_INSTALLERS = {"rhel": "sudo dnf install", "suse": "sudo zypper install", "arch": "sudo pacman -S"}
 
 
 class System(NamedTuple):
@@ -112,7 +111,6 @@ def _values(snapshot: Snapshot) -> dict[str, object]:
         "all_headers": headers,
         "kernel_image": _kernel_package(system, kernel, headers),
         "kernel": kernel,
-        "install": _INSTALLERS.get(system.family or ""),
         "branch": driver.branch.value,
         "version": driver.module_version.value or driver.version.value,
     }
