@@ -103,7 +103,12 @@ RESTART_AND_CHECK = ["sudo reboot", "nvidia-smi"]
         (
             "rocky 9.5",
             H100,
-            [*RHEL_9, "sudo dnf module enable nvidia-driver:open-dkms", "sudo dnf install nvidia-open"],
+            [
+                *RHEL_9,
+                "sudo dnf module reset nvidia-driver",
+                "sudo dnf module enable nvidia-driver:open-dkms",
+                "sudo dnf install nvidia-open",
+            ],
         ),
         ("rocky 9.5", V100, [*RHEL_9, "sudo dnf module install nvidia-driver:580-dkms"]),
         ("almalinux 10.0", H100, [*(line.replace("9", "10") for line in RHEL_9), "sudo dnf install nvidia-open"]),
