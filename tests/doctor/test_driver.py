@@ -234,6 +234,30 @@ def test_the_signing_key_path_depends_on_the_distribution(distribution: str, key
     assert ("sudo", "mokutil", "--import", key) in [fix.command for fix in finding.fix]
 
 
+@pytest.mark.parametrize(("device", "kind"), [("2684", ""), ("2b85", "-open")])
+@pytest.mark.parametrize(("kernel", "series"), [(KERNEL, "generic-6.8"), ("6.17.0-1010-oem", "oem-6.17")])
+def test_a_signed_module_of_ubuntu_replaces_that_of_dkms(device: str, kind: str, kernel: str, series: str) -> None:
+    """The package of the kernel's series provides nvidia-dkms-BRANCH, so apt keeps the driver without DKMS's module."""
+    snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT))._replace(
+        pci_gpus=(BUS[0]._replace(device=device),), kernel_log=log("Loading of module with unavailable key is rejected")
+    )
+    (finding,) = findings(snapshot._replace(host=snapshot.host._replace(kernel=known(kernel, "uname"))))
+    assert finding.code == "DRV116"
+    assert [fix_command(fix) for fix in finding.fix] == [
+        "sudo mokutil --import /var/lib/shim-signed/mok/MOK.der",
+        "sudo reboot",
+        f"sudo apt-get install linux-modules-nvidia-550{kind}-{series} nvidia-driver-550{kind} nvidia-dkms-550{kind}-",
+    ]
+
+
+def test_a_kernel_that_is_not_ubuntus_gets_no_package_of_a_signed_module() -> None:
+    snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT))._replace(kernel_log=log(REFUSED))
+    (finding,) = findings(snapshot._replace(host=snapshot.host._replace(kernel=known("6.12.1-xanmod1", "uname"))))
+    assert finding.code == "DRV116"
+    assert "signed" in finding.fix[-1].text
+    assert finding.fix[-1].command is None
+
+
 @pytest.mark.parametrize(("distribution", "commands"), [("ubuntu 22.04", 3), ("opensuse-leap 15.6", 2)])
 def test_a_missing_compiler_is_installed_first(distribution: str, commands: int) -> None:
     failed = FAILED._replace(compiler="gcc-12")
@@ -528,7 +552,7 @@ def test_a_blacklist_line_does_not_replace_the_other_fixes() -> None:
     secure = snapshot._replace(host=snapshot.host._replace(secure_boot=known(True, "SecureBoot")))
     (finding,) = findings(secure)
     programs = [(fix.command or ("",) * 2)[1] for fix in finding.fix]
-    assert [name for name in programs if name] == ["modprobe", "mokutil", "apt-get", "update-initramfs"]
+    assert [name for name in programs if name] == ["modprobe", "mokutil", "reboot", "apt-get", "update-initramfs"]
     assert any(block in fix.text for fix in finding.fix)
 
 

@@ -16,9 +16,11 @@ import pytest
 
 from gpuenv.doctor.driver_requirements import DriverRequirement
 from gpuenv.doctor.fixes.distributions import driver_package_fixes, other_kernel_modules_fixes, system_steps
+from gpuenv.doctor.fixes.kernel_module import signed_module_fixes
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Driver, Host, Snapshot
 from gpuenv.model.versions import DriverVersion
+from tests.support.diagnosis import context_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,7 +116,8 @@ def test_the_distribution_has_every_package_of_its_fixes(system: tuple[str, Path
     simulate(root, system_steps(snapshot, "compiler", compiler="gcc-12"))
     for wants_open in (True, False):
         assert simulate(root, other_kernel_modules_fixes(snapshot, wants_open=wants_open))
-    if not is_debian:  # Debian has no fabric manager, and neither has NVIDIA's container toolkit
+    if not is_debian:  # Debian has no signed module and no fabric manager, and neither has NVIDIA's container toolkit
+        assert simulate(root, signed_module_fixes(context_of(snapshot)))
         assert simulate(root, system_steps(snapshot, "fabric-manager"))
 
 

@@ -27,7 +27,7 @@ from gpuenv.model.snapshot import (
     Virtualization,
 )
 from gpuenv.model.versions import DriverVersion
-from tests.doctor.kernel_hosts import KERNEL, findings, log, working
+from tests.doctor.kernel_hosts import BUS, KERNEL, findings, log, working
 from tests.doctor.module_hosts import BUILT, FAILED, OLD, host_without_module, with_reading
 from tests.doctor.test_driver import off_loader_path
 from tests.doctor.test_fixes_by_facts import lines, only
@@ -189,10 +189,16 @@ def test_an_unsigned_module_without_dkms_build_is_signed_by_its_package(distribu
     assert expected in lines(only(unsigned(distribution), "DRV116"))
 
 
+def test_an_unsigned_module_of_a_gpu_that_needs_the_open_ones_is_signed_by_their_package() -> None:
+    snapshot = unsigned("ubuntu 24.04")
+    blackwell = snapshot._replace(pci_gpus=(BUS[0]._replace(device="2b85"),))
+    assert "sudo apt-get install --reinstall nvidia-dkms-550-open" in lines(only(blackwell, "DRV116"))
+
+
 def test_a_module_with_an_unknown_key_is_not_built_again() -> None:
     snapshot = unsigned("ubuntu 24.04", BUILT)
     snapshot = snapshot._replace(kernel_log=log("Loading of module with unavailable key is rejected"))
-    assert not any("dkms" in line for line in lines(only(snapshot, "DRV116")))
+    assert not any("dkms build" in line or "--reinstall" in line for line in lines(only(snapshot, "DRV116")))
 
 
 def test_the_kernel_that_has_the_module_is_named() -> None:

@@ -31,10 +31,12 @@ from gpuenv.doctor.fixes.gpus import CONNECT_POWER, ENLARGE_PCI_WINDOW, POWER_CY
 from gpuenv.doctor.fixes.kernel_module import (
     is_absolute_block,
     is_off_by_prime_select,
+    kind_suffix,
     module_blocks,
     module_install_fixes,
     nouveau_or_nova,
     replace_nouveau_fixes,
+    signed_module_fixes,
     unblock_fixes,
 )
 from gpuenv.doctor.fixes.variables import path_with_folder, with_folder_fix
@@ -156,7 +158,7 @@ def module_refused(ctx: CheckContext) -> Outcome:
         yield Symptom(
             "The kernel refuses the NVIDIA driver's module: it has no trusted signature",
             log_evidence(snapshot, unsigned[-3:]) + evidence_of(snapshot, "host.secure_boot", "driver.module"),
-            signing_fixes(snapshot, is_unsigned=any("unsigned" in line for line in unsigned)),
+            signing_fixes(ctx, is_unsigned=any("unsigned" in line for line in unsigned)),
         )
     lines, kernel = matching_log_lines(snapshot, _OTHER_KERNEL), snapshot.host.kernel.value
     if lines:
@@ -170,19 +172,14 @@ def module_refused(ctx: CheckContext) -> Outcome:
         )
 
 
-def signing_fixes(snapshot: Snapshot, *, is_unsigned: bool = False) -> tuple[Fix, ...]:
+def signing_fixes(ctx: CheckContext, *, is_unsigned: bool = False) -> tuple[Fix, ...]:
     """How to load a module with Secure Boot; one without any signature is signed first, by building it again."""
-    sign: tuple[Fix, ...] = ()
+    snapshot, sign = ctx.snapshot, tuple[Fix, ...]()
     if is_unsigned:
-        rebuild = _signed_builds(snapshot) or system_steps(snapshot, "sign-module")
+        rebuild = _signed_builds(snapshot) or system_steps(snapshot, "sign-module", open=kind_suffix(ctx))
         sign = (*system_steps(snapshot, "new-key"), *rebuild)
     restart = restart_fix(snapshot, "and confirm the key; this ends all programs")
-    return (
-        *sign,
-        *system_steps(snapshot, "enrol-key"),
-        *((restart,) if is_unsigned else ()),
-        *system_steps(snapshot, "signed-module"),
-    )
+    return (*sign, *system_steps(snapshot, "enrol-key"), restart, *signed_module_fixes(ctx))
 
 
 def _signed_builds(snapshot: Snapshot) -> tuple[Fix, ...]:
@@ -364,7 +361,7 @@ def module_not_loaded(ctx: CheckContext) -> Outcome:
         + (evidence_of(snapshot, "host.secure_boot") if snapshot.host.secure_boot.value else ())
         + (evidence_of(snapshot, "driver.module_blocks") if snapshot.driver.module_blocks.value else ())
         + (evidence_of(snapshot, "driver.module_kernels") if _is_replaced(snapshot) else ()),
-        _passthrough_fixes(passed_on) if passed_on else tuple(_loading_fixes(snapshot, others)),
+        _passthrough_fixes(passed_on) if passed_on else tuple(_loading_fixes(ctx, others)),
     )
 
 
@@ -377,12 +374,13 @@ def _passthrough_fixes(passed_on: Sequence[PciGpu]) -> tuple[Fix, ...]:
     return (Fix(text), EXPECT_NO_GPU)
 
 
-def _loading_fixes(snapshot: Snapshot, others: Sequence[PciGpu]) -> Iterator[Fix]:
+def _loading_fixes(ctx: CheckContext, others: Sequence[PciGpu]) -> Iterator[Fix]:
     """How to load the module, by what prevents it, the likeliest first.
 
     NVIDIA's module takes no device of another kernel driver (``others``), and then it does not stay loaded.
     """
-    kernel, name = snapshot.host.kernel.value, kernel_driver_names(others)
+    snapshot, name = ctx.snapshot, kernel_driver_names(others)
+    kernel = snapshot.host.kernel.value
     if others:
         yield Fix(f"Unbind {name} from the GPU, such as by the line blacklist {name} in /etc/modprobe.d; restart.")
         yield Fix("Then load NVIDIA's module, if it is not loaded automatically.", _LOAD)
@@ -400,7 +398,7 @@ def _loading_fixes(snapshot: Snapshot, others: Sequence[PciGpu]) -> Iterator[Fix
         yield from unblock_fixes(snapshot)
     else:
         yield Fix("Load the module and read the kernel's message if it refuses.", _LOAD)
-        yield from signing_fixes(snapshot) if snapshot.host.secure_boot.value else ()
+        yield from signing_fixes(ctx) if snapshot.host.secure_boot.value else ()
         build = Fix("After a kernel update, build the module for this kernel.", module_build_command(snapshot))
         yield from unblock_fixes(snapshot) if module_blocks(snapshot) else (build,)
 

@@ -110,7 +110,6 @@ def _values(snapshot: Snapshot) -> dict[str, object]:
         "headers": headers_package(system, kernel) if kernel else None,
         "all_headers": headers,
         "kernel_image": _kernel_package(system, kernel, headers),
-        "kernel": kernel,
         "branch": driver.branch.value,
         "version": driver.module_version.value or driver.version.value,
     }

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gpuenv.doctor.driver_requirements import driver_requirement
+from gpuenv.doctor.driver_requirements import OPEN, driver_requirement
 from gpuenv.doctor.fixes.distributions import (
     blacklist_fix,
     driver_fixes,
@@ -29,7 +29,7 @@ from gpuenv.model.strings import pattern
 
 _PREBUILT = pattern(r"(?P<kernel>[^/]+)/kernel/nvidia-(?P<branch>\d{1,4})(?P<server>srv)?(?P<open>-open)?/nvidia\.ko")
 # 6.8.0-45-generic; the mainline builds have six digits in the middle (6.12.1-061201-generic).
-_UBUNTU_KERNEL = pattern(r"\d+\.\d+\.0-\d{1,4}-(?P<flavour>[a-z][a-z0-9-]*)")
+_UBUNTU_KERNEL = pattern(r"(?P<series>\d+\.\d+)\.0-\d{1,4}-(?P<flavour>[a-z][a-z0-9-]*)")
 # The kind of kernel: "arch" of 6.6.1-arch1-1, "cachyos" of 6.6.2-3-cachyos.
 _KERNEL_KIND = pattern(r"[a-z]{2,}")
 _PACKAGED_FAMILIES = ("rhel", "suse")  # usually with a package of the module, not DKMS
@@ -80,6 +80,22 @@ def _package(snapshot: Snapshot, kernel: str, files: tuple[str, ...]) -> str | N
         if is_same_flavour and branch in (None, int(match["branch"])):
             kinds.add(match["branch"] + ("-server" if match["server"] else "") + (match["open"] or ""))
     return f"linux-modules-nvidia-{kinds.pop()}-{kernel}" if len(kinds) == 1 else None
+
+
+def signed_module_fixes(ctx: CheckContext) -> tuple[Fix, ...]:
+    """How to load a module that the distribution has signed instead of DKMS's own.
+
+    Ubuntu's /etc/depmod.d/ubuntu.conf prefers DKMS's folder, so its package is removed. The package of one kernel does
+    not provide nvidia-dkms-BRANCH, which the driver needs; that of a series of kernels does (noble's package list).
+    """
+    kernel = _UBUNTU_KERNEL.fullmatch(ctx.snapshot.host.kernel.value or "")
+    series = f"{kernel['flavour']}-{kernel['series']}" if kernel else None
+    return system_steps(ctx.snapshot, "signed-module", series=series, open=kind_suffix(ctx))
+
+
+def kind_suffix(ctx: CheckContext) -> str:
+    """The end of the names of Ubuntu's packages: ``-open`` if a GPU needs the open modules."""
+    return "-open" if OPEN in driver_requirement(ctx).kinds else ""
 
 
 def _install_hint(snapshot: Snapshot, others: tuple[str, ...], files: tuple[str, ...]) -> Fix:
