@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpuenv.cli.command_errors import CommandError, announce, usage_errors
 from gpuenv.cli.sources import MachineSource, find_target, get_matrix, own_environment, probing
-from gpuenv.install.environment import query_scheme
+from gpuenv.install.environment import query_scheme, silent_target
 from gpuenv.install.exceptions import TargetUnusable
 from gpuenv.install.journal import Store, store_of
 from gpuenv.install.planner import refuse_unusable
@@ -20,8 +20,8 @@ from gpuenv.model.snapshot import Snapshot, SourceState
 from gpuenv.probe.children import ChildGroup
 from gpuenv.probe.interpreters import refuse_foreign
 from gpuenv.probe.jupyter_kernels import kernel_interpreter
-from gpuenv.probe.target import TargetError
-from gpuenv.probe.transactions import open_transaction
+from gpuenv.probe.target import TargetError, is_environment
+from gpuenv.probe.transactions import open_transaction, prefix_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -61,13 +61,18 @@ def require_interpreter(source: MachineSource) -> str:
 
 
 def find_store(interpreter: str, seconds: float) -> Store:
-    """The journals next to the interpreter, else those in the root that it reports within ``seconds``.
+    """The journals next to the interpreter, else those in its environment's root.
+
+    Only the interpreter of a system's Python is asked for the root, within ``seconds``.
 
     Raises:
         TargetUnusable: when it does not answer.
     """
     deadline = time.monotonic() + seconds
-    return store_of(interpreter) or Store(Path(query_scheme(interpreter, os.environ, deadline).root))
+    found, prefix = store_of(interpreter), prefix_of(interpreter)
+    if found is None and is_environment(prefix):
+        found = Store(Path(prefix))
+    return found or Store(Path(query_scheme(interpreter, os.environ, deadline).root))
 
 
 def refuse_interrupted(store: Store | None) -> None:
@@ -105,18 +110,14 @@ def recover_interrupted(store: Store | None, *, locked: bool = False, offline: b
 
 
 def require_target(snapshot: Snapshot) -> None:
-    """Ends the command if the target does not answer.
+    """Refuses a target that does not answer.
 
     Raises:
-        CommandError: with what happened instead.
+        TargetUnusable: with what happened instead.
     """
     target = snapshot.source("target")
     if target.state is not SourceState.ANSWERED:
-        raise CommandError(
-            ExitCode.TARGET_UNUSABLE,
-            f"{snapshot.target.executable.value or 'the target'} cannot be used: {target.detail or target.state.value}",
-            "Recreate the environment, or name another one with --python.",
-        )
+        raise silent_target(snapshot.target.executable.value or "the target", target)
 
 
 def changeable_scheme(
@@ -138,8 +139,8 @@ def examine_target(
     """Probes the machine and the target, and meanwhile finds the target's folders and selects the installer of wheels.
 
     Raises:
-        InstallError: when the target may not be installed into.
-        CommandError: when it does not answer, or there is no matrix.
+        InstallError: when the target does not answer, or may not be installed into.
+        CommandError: when there is no matrix.
     """
     from concurrent.futures import ThreadPoolExecutor
 
@@ -164,8 +165,8 @@ def scheme_of_target(source: MachineSource, snapshot: Snapshot) -> Scheme:
     """The folders of the target that a plan or a lock is for.
 
     Raises:
-        InstallError: when an install was interrupted in it.
-        CommandError: when there is no target, or it does not answer.
+        InstallError: when an install was interrupted in it, or it does not answer.
+        CommandError: when there is no target.
     """
     interpreter = require_interpreter(source)
     refuse_interrupted(store_of(interpreter))

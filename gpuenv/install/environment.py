@@ -26,11 +26,12 @@ from gpuenv.install.plan import is_name
 from gpuenv.matrix.ranges import is_version
 from gpuenv.model.codec import DecodeError, decode
 from gpuenv.model.dependencies import Package
+from gpuenv.model.snapshot import Source
 from gpuenv.model.strings import parse_integer
-from gpuenv.probe.children import ChildGroup, Ending
+from gpuenv.probe.children import ChildGroup
 from gpuenv.probe.context import target_command
 from gpuenv.probe.interpreters import run_interpreter
-from gpuenv.probe.protocol import parse_facts
+from gpuenv.probe.protocol import parse_facts, source_of
 
 _CHUNK = 1024 * 1024
 _DIGITS = 18  # of the largest file size
@@ -163,6 +164,12 @@ class InstalledDistribution(Package):
     installer: str | None = None
 
 
+def silent_target(interpreter: str, source: Source) -> TargetUnusable:
+    """The error for an interpreter that does not answer; ``source`` is how its probe ended. The doctor finds why."""
+    reason = source.detail or source.state.value
+    return TargetUnusable(f"{interpreter} cannot be used: {reason}", "Find the cause: gpuenv doctor")
+
+
 def query_scheme(
     interpreter: str, environment: Mapping[str, str], deadline: float, group: ChildGroup | None = None
 ) -> Scheme:
@@ -174,14 +181,7 @@ def query_scheme(
     result = run_interpreter(target_command(interpreter, "scheme"), environment, deadline, group)
     facts = parse_facts(result.stdout)
     if "done" not in facts:
-        lines = [line for line in result.stderr.splitlines() if line.strip()]
-        reason = result.error or (lines[-1].strip()[:200] if lines else "it printed nothing")
-        if result.ending is Ending.TIMED_OUT:
-            reason = f"no answer within {result.duration:.1f} s"
-        raise TargetUnusable(
-            f"{interpreter}: the target's interpreter cannot be used: {reason}",
-            "Recreate the environment, or name another one with --python.",
-        )
+        raise silent_target(interpreter, source_of("target", result, facts))
     if facts.get("lost_environment"):
         raise TargetUnusable(
             f"{facts['lost_environment']}: no longer a virtual environment: it has no pyvenv.cfg, "

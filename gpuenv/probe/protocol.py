@@ -19,6 +19,7 @@ _THREAD_LINES = ("Current thread 0x", "Thread 0x", "<no Python frame>", "Extensi
 _WITH_STARTED_FACT = ("nvml", "libcuda")
 # Sent by the kernel when memory is short or a control group's limit is reached, or by a person.
 KILLED = "SIGKILL"
+_NOT_FOUND = 127  # of a shell, and of pyenv, which gives advice after the error
 
 
 def parse_facts(output: str) -> dict[str, Any]:
@@ -78,7 +79,8 @@ def source_of(name: str, result: ChildResult, facts: Mapping[str, object], *, fi
     elif result.ending is Ending.NOT_STARTED:
         state, detail = SourceState.FAILED, f"could not be started: {result.error}"
     elif result.exit_code != 0 or not finished:
-        state, detail = SourceState.FAILED, f"exit code {result.exit_code}: {last_line(result.stderr)}"
+        text = result.stderr.lstrip().partition("\n")[0] if result.exit_code == _NOT_FOUND else result.stderr
+        state, detail = SourceState.FAILED, f"exit code {result.exit_code}: {last_line(text)}"
     return Source(name, state, detail, result.duration, result.started)
 
 

@@ -50,7 +50,7 @@ def _interpreter_of(python: str, environment: Mapping[str, str]) -> str:
             inside = _inside(prefix)
             if inside:
                 return inside
-            if any(os.path.exists(os.path.join(prefix, mark)) for mark in ("pyvenv.cfg", "conda-meta")):
+            if is_environment(prefix):
                 return os.path.join(os.path.abspath(prefix), _INTERPRETERS[0])
         problem = f"{python} is a folder without a Python"
         folders = (os.path.join(path, name) for name in _IN_PROJECTS)
@@ -66,6 +66,11 @@ def _interpreter_of(python: str, environment: Mapping[str, str]) -> str:
     raise TargetError(
         f"{python or 'an empty name'} does not exist; pass an interpreter, a virtual environment or a conda prefix"
     )
+
+
+def is_environment(folder: str) -> bool:
+    """Whether a folder is a virtual environment or a conda prefix, whose interpreter may be missing."""
+    return any(os.path.exists(os.path.join(folder, mark)) for mark in ("pyvenv.cfg", "conda-meta"))
 
 
 def _prefixes(folder: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""A target named by a Jupyter kernel, and consent on a terminal."""
+"""Targets: unusable ones, those named by a Jupyter kernel, and consent on a terminal."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from gpuenv.probe.target import TargetError
 from tests.cli.program import PROGRAM
 from tests.install.sandbox import LIMIT, MACHINE, contents, install_outcome, versions
 from tests.install.test_install import NEW
+from tests.support.target import run_at_start
 
 if TYPE_CHECKING:
     from tests.install.sandbox import Sandbox
@@ -52,6 +53,45 @@ def test_an_environment_without_pyvenv_cfg_is_refused(sandbox: Sandbox) -> None:
     assert result.returncode == 7, result.stderr
     assert "pyvenv.cfg" in result.stderr
     assert contents(target) == former
+
+
+def broken_interpreter(sandbox: Sandbox, how: str) -> Path:
+    """An environment whose interpreter does not answer."""
+    target = sandbox.target("broken")
+    if how == "base gone":
+        for name in target.glob("bin/python*"):
+            name.unlink()
+        (target / "bin/python3").symlink_to("/nonexistent/python3")
+    else:
+        (site,) = target.glob("lib/python*/site-packages")
+        run_at_start(site, {"hook hangs": "import time; time.sleep(600)", "hook fails": "import os; os._exit(3)"}[how])
+    return target
+
+
+@pytest.mark.parametrize(
+    ("how", "command"),
+    [("base gone", "install --dry-run"), ("hook hangs", "install --dry-run"), ("hook fails", "lock")],
+)
+def test_the_remedy_for_a_silent_interpreter_is_the_doctor(sandbox: Sandbox, how: str, command: str) -> None:
+    """Its environment may be fine."""
+    target = broken_interpreter(sandbox, how)
+    result = sandbox.gpuenv(*command.split(), "--python", target, "--timeout", "2", *MACHINE)
+    assert result.returncode == 7, result.stderr
+    assert result.stderr.endswith(f"\nFind the cause: gpuenv doctor --python {target}\n"), result.stderr
+
+
+def test_the_remedy_for_a_deleted_active_environment_is_the_doctor(sandbox: Sandbox) -> None:
+    for arguments in (("install", "--dry-run", *MACHINE), ("rollback", "--list")):
+        result = sandbox.gpuenv(*arguments, VIRTUAL_ENV=str(sandbox.folder / "deleted"))
+        assert result.returncode == 7, result.stderr
+        assert result.stderr.endswith("\nFind the cause: gpuenv doctor\n"), result.stderr
+
+
+def test_installs_are_listed_without_the_interpreter(sandbox: Sandbox) -> None:
+    """Also if there is none: a virtual environment is known by its pyvenv.cfg."""
+    target = broken_interpreter(sandbox, "base gone")
+    listed = sandbox.gpuenv("rollback", "--python", target, "--list")
+    assert (listed.returncode, listed.stdout) == (0, "There is no install to roll back in this environment.\n")
 
 
 def test_kernel_and_python_options_exclude_each_other(sandbox: Sandbox) -> None:

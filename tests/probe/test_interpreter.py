@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 import time
@@ -187,7 +188,10 @@ def test_a_program_that_is_not_python_is_reported_as_broken(tmp_path: Path, text
 
 
 def test_the_error_of_a_failing_interpreter_is_reported(tmp_path: Path) -> None:
-    shim = program(tmp_path / "python3", "#!/bin/sh\necho 'pyenv: python3: command not found' >&2\nexit 127\n")
+    # As pyenv 2.6.30 prints it.
+    lines = ("pyenv: python3: command not found", "", "Note: See 'pyenv help global' for tips on allowing multiple")
+    text = "".join(f"echo {shlex.quote(line)} >&2\n" for line in lines)
+    shim = program(tmp_path / "python3", f"#!/bin/sh\n{text}exit 127\n")
     detail = target_of(shim)[1].detail
     assert detail == "exit code 127: pyenv: python3: command not found"
 
