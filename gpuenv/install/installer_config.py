@@ -196,14 +196,26 @@ def settings_text(settings: Iterable[InstallerSetting]) -> str:
 
 
 def relevant_settings(installer_run: InstallerRun) -> tuple[InstallerSetting, ...]:
-    """The user's settings that may change what is installed."""
+    """The user's settings that may change what is installed, variables first."""
+    by_variable = constraining_variables(installer_run)
     if isinstance(installer_run.installer, Pip):
         entries = _pip_configuration(installer_run, installer_run.installer)
         own = (_pip_setting(*entry) for entry in entries if entry[1] in _OF_PIP and entry[0] != _BY_VARIABLE)
-        return tuple(dict.fromkeys(own))
+        return tuple(dict.fromkeys((*by_variable, *own)))
     of_uv = (entry for entry, value in _uv_settings(installer_run.environment) if value is not False)
     of_pip = (entry for entry in installer_run.installer.pip_settings.settings if entry.key in _OF_PIP)
-    return tuple(dict.fromkeys((*of_uv, *of_pip)))
+    return tuple(dict.fromkeys((*by_variable, *of_uv, *of_pip)))
+
+
+def constraining_variables(installer_run: InstallerRun) -> tuple[InstallerSetting, ...]:
+    """The variables of the installer that restrict versions."""
+    prefix = "PIP_" if isinstance(installer_run.installer, Pip) else "UV_"
+    values = {name: installer_run.environment.get(name) for name in CONSTRAINTS if name.startswith(prefix)}
+    return tuple(_by_variable(name, value) for name, value in values.items() if value)
+
+
+def _by_variable(name: str, value: str) -> InstallerSetting:
+    return InstallerSetting(f"{name}={hide_secrets(value)}", "the environment")
 
 
 def _has_uv_indexes(environment: Mapping[str, str]) -> bool:
@@ -306,7 +318,7 @@ def _pip_configuration(installer_run: InstallerRun, installer: Pip) -> Iterator[
 def _pip_setting(part: str, key: str, value: str) -> InstallerSetting:
     """A setting of pip for display."""
     if part == _BY_VARIABLE:
-        return InstallerSetting(f"PIP_{key.upper().replace('-', '_')}={hide_secrets(value)}", "the environment")
+        return _by_variable(f"PIP_{key.upper().replace('-', '_')}", value)
     return InstallerSetting(hide_secrets(f"{part}.{key}={value}"), _OF_ITS_FILES)
 
 

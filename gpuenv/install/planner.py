@@ -11,6 +11,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple, TypeAlias, TypeVar
 
+from gpuenv.install.backends.base import InstallerSetting
 from gpuenv.install.backends.uv import Uv
 from gpuenv.install.change_scope import ChangeScope, change_scope, frozen, kept_dependencies, kept_working
 from gpuenv.install.environment import (
@@ -20,7 +21,7 @@ from gpuenv.install.environment import (
     read_record,
 )
 from gpuenv.install.exceptions import InstallError, InstallFailed, NothingFits, TargetUnusable
-from gpuenv.install.installer_config import InstallerRun, refuse_wheels
+from gpuenv.install.installer_config import InstallerRun, constraining_variables, refuse_wheels, settings_text
 from gpuenv.install.journal import Store
 from gpuenv.install.lockfile import lock_text
 from gpuenv.install.owned_files import files_of, files_to_remove, left_metadata, leftover_files, owners
@@ -121,6 +122,7 @@ def prepare(
     scheme, own, root = inventory.scheme, inventory.own, inventory.scheme.root
     _refuse_cupy_ahead(inventory)
     damaged = _damaged(inventory)
+    constraints = constraining_variables(installer_run) if locked is None else ()
     if locked is None:
         offer, scope, resolved = _solve(installer_run, offers, inventory, damaged)
     else:
@@ -171,13 +173,17 @@ def prepare(
         commands=(*resolved.commands, *(map(PlannedCommand, _STAGING, staging) if install else ())),
         undo=undo_command(scheme),
         space=Space(download, free_space(root), total * _GROWTH if total is not None else None),
-        notes=tuple(_notes(scope, inventory, installer_run)),
+        notes=tuple(_notes(scope, inventory, installer_run, constraints)),
     )
     return PreparedInstall(plan, inventory, lock_text(install), (*leaving, *strays), installer_run)
 
 
-def _notes(scope: ChangeScope, inventory: Inventory, installer_run: InstallerRun) -> Iterator[str]:
+def _notes(
+    scope: ChangeScope, inventory: Inventory, installer_run: InstallerRun, constraints: Sequence[InstallerSetting]
+) -> Iterator[str]:
     installer = installer_run.installer
+    if constraints:
+        yield f"constrained by {settings_text(constraints)}"
     if isinstance(installer, Uv) and installer.pip_settings.settings:
         settings = (f"{entry.key} ({entry.origin})" for entry in installer.pip_settings.settings)
         yield f"uv uses settings of pip: {', '.join(settings)}"

@@ -70,9 +70,34 @@ def test_an_override_that_keeps_the_requirements_is_followed(sandbox: Sandbox, t
     assert versions(target)["numpy"] == "2.1.0"
 
 
+@pytest.mark.parametrize(("installer", "name"), [("uv", "UV_CONSTRAINT"), ("pip", "PIP_CONSTRAINT")])
+def test_a_plan_names_the_variable_that_constrains_it(
+    sandbox: Sandbox, tmp_path: Path, installer: str, name: str
+) -> None:
+    file = tmp_path / "constraints.txt"
+    file.write_text("numpy<2\n", encoding="utf-8")
+    target = sandbox.target("constrained", "numpy==2.1.0", pip=installer == "pip")
+    result = sandbox.install(target, "--installer", installer, **{name: str(file)})
+    assert result.returncode == 2, result.stderr
+    assert f"note: constrained by {name}={file} in the environment" in " ".join(result.stdout.split())
+
+
+def test_an_override_of_what_cupy_needs_is_named(sandbox: Sandbox, tmp_path: Path) -> None:
+    override = tmp_path / "override.txt"
+    override.write_text("numpy<2\n", encoding="utf-8")
+    target = sandbox.target("overruled")
+    before = contents(target)
+    result = sandbox.install(target, UV_OVERRIDE=str(override))
+    assert result.returncode == 4, result.stderr
+    message = f"Check your own settings first: UV_OVERRIDE={override} in the environment."
+    assert message in " ".join(result.stdout.split())
+    assert contents(target) == before
+
+
 @pytest.mark.parametrize(
     ("variables", "code", "message"),
     [
+        ({"UV_CONSTRAINT": "/nonexistent.txt"}, 4, "first: UV_CONSTRAINT=/nonexistent.txt in the environment."),
         ({"UV_OFFLINE": "1"}, 4, "unset UV_OFFLINE"),
         ({"UV_LINK_MODE": "symlink"}, 4, "unset UV_LINK_MODE"),
         ({"UV_CONFIG_FILE": "/nonexistent/uv.toml"}, 7, "/nonexistent/uv.toml"),
