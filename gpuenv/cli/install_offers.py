@@ -13,7 +13,7 @@ from gpuenv.doctor.repair import with_any_numpy
 from gpuenv.files import LARGEST_DOCUMENT
 from gpuenv.install.lockfile import parse_lock
 from gpuenv.install.plan import Pin
-from gpuenv.matrix.offers import Offer, Wanted, names_release, offers
+from gpuenv.matrix.offers import Offer, Wanted, missing_extra, names_release, offers
 from gpuenv.matrix.ranges import same_release
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.cupy import is_cupy
@@ -44,7 +44,7 @@ def chosen_offers(
         return tuple(sorted(fitting, key=lambda offer: not offer.is_complete))
     resolution = resolve(snapshot, matrix)
     if wanted and resolution.wheel is not None:
-        raise _not_wanted(resolution.rejected, wanted, resolution.wheel)
+        raise _not_wanted(resolution.rejected, wanted, resolution.wheel, matrix)
     changes = resolution.next_better.changes if resolution.next_better else ()
     remedy = "To install for another machine, describe it: --assume driver=580.95.05 --assume gpu=H100"
     if changes and all(change.fact == "target.python" for change in changes):
@@ -54,7 +54,7 @@ def chosen_offers(
     raise CommandError(ExitCode.NOTHING_FITS, message, remedy)
 
 
-def _not_wanted(rejected: Sequence[Rejection], wanted: Wanted, fitting: WheelChoice) -> CommandError:
+def _not_wanted(rejected: Sequence[Rejection], wanted: Wanted, fitting: WheelChoice, matrix: Matrix) -> CommandError:
     """The error if wheels fit, but none of those that the user restricts CuPy to."""
     names = " ".join(map(str, wanted))
     reasons = (
@@ -63,7 +63,7 @@ def _not_wanted(rejected: Sequence[Rejection], wanted: Wanted, fitting: WheelCho
         if entry.candidate.kind is CandidateKind.WHEEL
         and all(names_release(requirement, entry.candidate.name, entry.candidate.version) for requirement in wanted)
     )
-    reason = next(reasons, "the matrix has no such release")
+    reason = missing_extra(wanted, matrix) or next(reasons, "the matrix has no such release")
     fix = f"This fits: {fitting.requirements[0]}"
     return CommandError(ExitCode.NOTHING_FITS, f"no wheel for {names} fits: {reason}", fix)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from gpuenv.matrix.candidates import by_preference, is_complete
+from gpuenv.matrix.candidates import by_preference, is_complete, wheel_candidates
 from gpuenv.matrix.constraints import LineVerdicts, fits
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.ranges import in_range, same_release, version_of
@@ -71,22 +71,40 @@ def _is_wanted(choice: WheelChoice, wanted: Requirement) -> bool:
 
 def names_release(wanted: Requirement, distribution: str, release: str) -> bool:
     """Whether a requirement names this line, or CuPy in general, and admits the release."""
-    of_line = canonicalize_name(wanted.name) in ("cupy", distribution)
-    return of_line and wanted.specifier.contains(release, prereleases=True)
+    return _names_line(wanted, distribution) and wanted.specifier.contains(release, prereleases=True)
+
+
+def _names_line(wanted: Requirement, distribution: str) -> bool:
+    return canonicalize_name(wanted.name) in ("cupy", distribution)
+
+
+def missing_extra(wanted: Wanted, matrix: Matrix) -> str | None:
+    """The reason if the releases that the user restricts CuPy to lack an extra; None without such releases."""
+    wheels = [wheel.candidate for wheel in wheel_candidates(matrix)]
+    named = [wheel for wheel in wheels if all(names_release(entry, wheel.name, wheel.version) for entry in wanted)]
+    for entry in wanted if named else ():
+        having = [wheel for wheel in wheels if entry.extras == {wheel.extra} and _names_line(entry, wheel.name)]
+        if entry.extras and not set(having).intersection(named):
+            extra = f"[{','.join(sorted(entry.extras))}]"
+            first = min((wheel.version for wheel in having), key=version_of, default=None)
+            return f"{entry.name} has {f'the extra {extra} from {first} on' if first else f'no extra {extra}'}"
+    return None
 
 
 def parse_wanted(text: str) -> Requirement:
     """Parses what the user restricts CuPy to.
 
     Raises:
-        ValueError: it is not a requirement on CuPy.
+        ValueError: it is not a requirement on CuPy, or has a marker or a URL.
     """
     try:
         wanted = Requirement(text)
     except InvalidRequirement as error:
         raise ValueError(f"{text!r} is not a requirement, such as 'cupy-cuda12x<14' or 'cupy==13.6.0'") from error
-    if not is_cupy(canonicalize_name(wanted.name)) or wanted.url or wanted.marker:
+    if not is_cupy(canonicalize_name(wanted.name)):
         raise ValueError(f"{text!r} is not a requirement on CuPy, such as 'cupy-cuda12x<14' or 'cupy==13.6.0'")
+    if wanted.url or wanted.marker:
+        raise ValueError(f"{text!r}: markers and URLs are not supported here; write it as 'cupy-cuda12x<14'")
     return wanted
 
 

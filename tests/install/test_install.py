@@ -318,6 +318,17 @@ def test_a_requirement_restricts_the_choice(shared: Sandbox) -> None:
     for wanted, code, text in (
         ("numpy<2", 2, "is not a requirement on CuPy"),
         ("cupy-cuda12x==9.0.0", 3, "the matrix has no such release"),
+        ("cupy-cuda12x[ctk]==9.0.0", 3, "the matrix has no such release"),
+        ("cupy-cuda12x[ctk]==13.6.0", 3, "cupy-cuda12x has the extra [ctk] from 14.0.0 on"),
+        ("cupy-cuda11x[ctk]", 3, "cupy-cuda11x has no extra [ctk]"),
+        ("cupy-cuda12x[nope]", 3, "cupy-cuda12x has no extra [nope]"),
+        ("cupy-cuda13x[ctk]", 3, "needs compute capability >= 7.5"),
+        ('cupy-cuda12x[ctk]>=14; python_version>"3.8"', 2, "markers and URLs are not supported here"),
+        (
+            "cupy-cuda12x @ https://example.org/cupy_cuda12x-14.2.0-py3-none-any.whl",
+            2,
+            "markers and URLs are not supported here",
+        ),
     ):
         result = shared.gpuenv(*command, wanted)
         assert result.returncode == code, result.stderr
