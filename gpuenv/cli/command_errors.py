@@ -8,6 +8,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.model.exit_codes import ExitCode
@@ -60,6 +61,18 @@ def usage_errors(*exceptions: type[Exception]) -> Iterator[None]:
         yield
     except exceptions as error:
         raise CommandError(ExitCode.USAGE, str(error), getattr(error, "remedy", None)) from error
+
+
+def working_folder(remedy: str) -> Path:
+    """The working folder.
+
+    Raises:
+        CommandError: when it has been removed.
+    """
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise CommandError(ExitCode.USAGE, f"the working folder: {error.strerror or error}", remedy) from error
 
 
 class OutputClosed(Exception):  # noqa: N818 - not an error of gpuenv

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.check_codes import known_codes
-from gpuenv.cli.command_errors import CommandError, announce
+from gpuenv.cli.command_errors import CommandError, announce, working_folder
 from gpuenv.clock import today
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import Lines, did_you_mean
@@ -32,7 +32,7 @@ def read_config(path: Path | None, *, no_config: bool) -> Config:
     try:
         if path is not None:
             return load_config(path)
-        folder = Path.cwd()
+        folder = working_folder("--no-config looks for no configuration file")
         found = find_config(folder, announce)
         if found is None:
             return Config()
@@ -41,9 +41,6 @@ def read_config(path: Path | None, *, no_config: bool) -> Config:
     except ConfigError as error:
         remedy = None if error.unread else "gpuenv preflight --list-requirements shows the grammar"
         raise CommandError(ExitCode.USAGE, str(error), remedy) from error
-    except OSError as error:  # the working folder was removed
-        remedy = "--no-config looks for no configuration file"
-        raise CommandError(ExitCode.USAGE, f"the working folder: {error.strerror or error}", remedy) from error
 
 
 def check_suppressions(suppressions: tuple[Suppression, ...]) -> None:

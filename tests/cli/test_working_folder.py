@@ -1,4 +1,4 @@
-"""Neither the program nor its child processes run code in the working directory."""
+"""Neither the program nor its child processes run code in the working directory, which may have been removed."""
 
 from __future__ import annotations
 
@@ -82,3 +82,16 @@ def test_no_program_of_the_working_folder_is_run(tmp_path: Path, path: str, comm
     assert ("PATH: entries that are not absolute" in result.stderr) == (not command.startswith(("run", "simulate"))), (
         result.stderr
     )
+
+
+@pytest.mark.parametrize("command", ["doctor", "install --yes"])
+def test_a_removed_working_folder_is_named(tmp_path: Path, command: str) -> None:
+    folder = tmp_path / "removed"
+    folder.mkdir()
+    script = f"rmdir {folder} && exec {PROGRAM} {command} --python {sys.executable}"
+    result = subprocess.run(
+        ["/bin/sh", "-c", script],
+        cwd=folder, env=MINIMAL, capture_output=True, text=True, check=False, timeout=LIMIT,
+    )  # fmt: skip
+    assert result.returncode == 2, result.stderr
+    assert result.stderr.startswith("gpuenv: the working folder: No such file or directory\n"), result.stderr

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.command_errors import CommandError, announce, usage_errors
+from gpuenv.cli.command_errors import CommandError, announce, usage_errors, working_folder
 from gpuenv.cli.sources import MachineSource
 from gpuenv.model.exit_codes import ExitCode
 
@@ -90,6 +90,7 @@ def install(opts: InstallOptions) -> None:
     from gpuenv.cli.output import Output, check_paths
     from gpuenv.matrix.offers import parse_wanted
 
+    working_folder("uv and pip need one: change to a folder that exists")
     check_paths([opts.output, opts.guard])
     with usage_errors(ValueError):
         wanted = tuple(map(parse_wanted, opts.requirement or ()))
