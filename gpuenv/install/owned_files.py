@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -27,7 +28,9 @@ _HALF_REMOVED = "~"  # pip prefixes names with it while uninstalling; an interru
 
 
 def files_of(distribution: InstalledDistribution, root: str) -> tuple[str, ...]:
-    """The paths of its files, relative to the root of the environment.
+    """The paths of its files and metadata, relative to the root of the environment.
+
+    For a CuPy whose RECORD is damaged, as by a power failure, only the metadata: ``leftover_files`` finds the rest.
 
     Raises:
         TargetUnusable: when they are unknown, or one is outside of the environment.
@@ -36,19 +39,22 @@ def files_of(distribution: InstalledDistribution, root: str) -> tuple[str, ...]:
     name = f"{distribution.name} {distribution.release}"
     if distribution.installer == "conda" or (record is None and "/conda-meta" in distribution.metadata):
         raise TargetUnusable(f"{name} was installed by conda, and only conda can remove it", "Remove it with conda.")
-    if record is None:
+    has_damaged_record = not record and os.path.lexists(os.path.join(distribution.metadata, "RECORD"))
+    if not record and not (has_damaged_record and is_cupy(distribution.name)):
         raise TargetUnusable(
-            f"{name} in {distribution.folder} has no RECORD, so its files are unknown",
-            "Remove it by hand, or create a new environment.",
+            f"{name} in {distribution.folder} has no readable RECORD, so its files are unknown",
+            f"Reinstall it: python3 -m pip --python {shlex.quote(root)} install --ignore-installed --no-deps "
+            f"{distribution.name}=={distribution.release}",
         )
     real_folder = lru_cache(maxsize=None)(os.path.realpath)  # thousands of files, few folders
+    metadata = _files_below(distribution.folder, Path(distribution.metadata).name, distribution.folder)
     paths = []
-    for entry in record:
-        path = os.path.normpath(os.path.join(distribution.folder, entry.path))
+    for entry in dict.fromkeys((*(entry.path for entry in record or ()), *metadata)):
+        path = os.path.normpath(os.path.join(distribution.folder, entry))
         folder, file = os.path.split(path)
         if not is_inside(path, root) or not is_inside(f"{real_folder(folder)}/{file}", real_folder(root)):
             raise TargetUnusable(
-                f"{distribution.name}: its RECORD names a file outside of the environment: {entry.path!r}",
+                f"{distribution.name}: its RECORD names a file outside of the environment: {entry!r}",
                 "Find out how it got there, or create a new environment.",
             )
         paths.append(below(path, root))

@@ -332,7 +332,8 @@ def _journal(prepared: PreparedInstall, ctx: TransactionContext, number: str, st
     former = prepared.inventory.releases
     if read_inventory(prepared.inventory.scheme).releases != former:
         raise InstallError("the environment has changed since the plan was made", "Try again.")
-    leaving = dict.fromkeys((*prepared.leaving, *_caches_of(root, prepared.leaving)))
+    going = (*prepared.leaving, *_caches_of(root, prepared.leaving))
+    leaving = dict.fromkeys(path for path in going if not _is_folder(root, path))  # a cut RECORD may list a folder
     created = _missing_folders(root, (file.place for file in staged))
     missing = frozenset(created)
     new = {file.place for file in staged if os.path.dirname(file.place) in missing}
@@ -384,6 +385,11 @@ def _recorded_digests(prepared: PreparedInstall, root: Path) -> Callable[[str], 
         return known
 
     return digest_of
+
+
+def _is_folder(root: Path, place: str) -> bool:
+    path = f"{root}/{place}"
+    return os.path.isdir(path) and not os.path.islink(path)  # noqa: PTH112, PTH114 - thousands of files
 
 
 def _is_present(root: Path, file: StagedFile) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shlex
 import shutil
 import signal
 import struct
@@ -195,6 +196,50 @@ def test_a_clock_set_back_does_not_change_the_order_of_installs(sandbox: Sandbox
     assert trial.install(KILL_AT=str(calls * 3 // 4), CLOCK_BACK="86400").returncode == KILLED
     assert sandbox.gpuenv("rollback", "--yes", "--python", target).returncode == 0
     assert contents(target) == trial.before
+
+
+@pytest.mark.parametrize(
+    ("command", "content"),
+    [
+        (("install", "--yes"), b""),
+        (("install", "--yes"), b"cupy/__init__.py,,\ncupy/part3.py,,\ncupy"),  # a path that is cut names a folder
+        (("doctor", "--fix", "--yes"), b"\0" * 512),
+    ],
+    ids=["empty", "cut", "nul"],
+)
+def test_a_cupy_with_a_damaged_record_is_replaced(shared: Sandbox, command: tuple[str, ...], content: bytes) -> None:
+    """A power failure damages a RECORD."""
+    target = shared.target(f"record-{len(content)}", "numpy==2.1.0", "cupy-cuda13x==14.2.0")
+    (record,) = target.glob("lib/python*/site-packages/cupy_cuda13x-*.dist-info/RECORD")
+    record.write_bytes(content)
+    before = contents(target)
+    result = shared.gpuenv(*command, "--python", target, *MACHINE)
+    assert versions(target).get("cupy-cuda12x") == "14.2.0", result.stdout + result.stderr
+    assert "cupy-cuda13x" not in versions(target)
+    assert not record.parent.exists()
+    assert not (record.parent.parent / "cupy/.data/only13.txt").exists()
+    assert shared.gpuenv("rollback", "--yes", "--python", target).returncode == 0
+    assert contents(target) == before
+
+
+@pytest.mark.parametrize("damage", ["nul", "missing"])
+def test_the_command_for_another_package_with_a_damaged_record_restores_it(shared: Sandbox, damage: str) -> None:
+    target = shared.target(f"{damage} record", "numpy==1.26.4", "cupy-cuda11x==13.6.0", pip=True)
+    (record,) = target.glob("lib/python*/site-packages/numpy-*.dist-info/RECORD")
+    if damage == "nul":
+        record.write_bytes(b"\0" * 512)
+    else:
+        record.unlink()
+    before = contents(target)
+    result = shared.install(target, "--allow-changes", "cupy-cuda12x>=14")
+    message = " ".join(result.stderr.split())
+    assert (result.returncode, contents(target)) == (7, before), message
+    assert "numpy 1.26.4" in message
+    assert "has no readable RECORD" in message
+    arguments = shlex.split(message.partition("python3 -m ")[2])[:7]
+    run([str(target / "bin/python"), "-m", *arguments], shared.environment())
+    assert shared.install(target, "--allow-changes", "cupy-cuda12x>=14").returncode == 0
+    assert versions(target)["numpy"] == "2.1.0"
 
 
 @pytest.mark.slow
