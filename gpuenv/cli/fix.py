@@ -37,6 +37,7 @@ from gpuenv.install.exceptions import ConsentNeeded, InstallError, NothingFits, 
 from gpuenv.install.plan import Clock, InstallOutcome, Plan, Result
 from gpuenv.install.plan_text import plan_lines
 from gpuenv.install.planner import PreparedInstall, prepare
+from gpuenv.install.transaction import outcome_on_interrupt
 from gpuenv.matrix.offers import Offer
 from gpuenv.model.finding import Repair, RepairStatus, Severity
 
@@ -98,7 +99,8 @@ def _repair(
         return before._replace(repair=repair)
     if outcome is None or outcome.status is Result.UNCHANGED:
         return _nothing(before, "no package that gpuenv could install fixes this; each finding has its own fix")
-    after = examine()
+    with outcome_on_interrupt(outcome, announce):
+        after = examine()
     statuses = {Result.RESTORED: RepairStatus.RESTORED, Result.NOT_RESTORED: RepairStatus.NOT_RESTORED}
     status = statuses.get(outcome.status, RepairStatus.REPAIRED)
     repair = Repair(

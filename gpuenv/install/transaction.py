@@ -38,6 +38,7 @@ from gpuenv.install.swap import CACHE, BackgroundSync, content_digest, everythin
 from gpuenv.install.verify import ANOTHER_CUPY, CONSISTENT, DoctorComparison, ImportSettings, verify, working_frameworks
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.probe.transactions import TransactionState
+from gpuenv.report.text import command_text
 
 _THREADS = 4
 _UNCHECKED = ("/RECORD", "/RECORD.jws", "/RECORD.p7s")
@@ -466,9 +467,7 @@ def commit_or_restore(
     if failed is not None:
         return put_back(tuple(verifications), f"{failed.name}: {failed.detail}", failed)
     ctx.clock.begin("tidying")
-    shutil.rmtree(ctx.store.stage(journal.number), ignore_errors=True)
-    forget_old(ctx.store)
-    return InstallOutcome(
+    outcome = InstallOutcome(
         status=Result.INSTALLED,
         exit_code=ExitCode.OK,
         message=f"{journal.summary}; needs {plan.needs_toolkit}" if plan.needs_toolkit else journal.summary,
@@ -478,6 +477,23 @@ def commit_or_restore(
         proofs=tuple(verifications),
         undo=plan.undo,
     )
+    with outcome_on_interrupt(outcome, ctx.announce):  # backups of gigabytes take long
+        shutil.rmtree(ctx.store.stage(journal.number), ignore_errors=True)
+        forget_old(ctx.store)
+    return outcome
+
+
+@contextlib.contextmanager
+def outcome_on_interrupt(outcome: InstallOutcome, announce: Announce) -> Iterator[None]:
+    """Announces the outcome and the command that undoes it if an interrupt ends the work that follows."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        complete = outcome.status is Result.INSTALLED
+        done = f"install {outcome.transaction} is complete" if complete else outcome.message.rstrip(".")
+        undo = f" To undo: {command_text(outcome.undo.argv)}" if outcome.undo is not None else ""
+        announce(f"interrupted; {done}.{undo}")
+        raise
 
 
 def _remedy(prepared: PreparedInstall, failed: Verification) -> str | None:

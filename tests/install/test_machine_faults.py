@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuenv.install.journal import Journal, Store
+from gpuenv.probe.transactions import TransactionState
 from tests.cli.program import PROGRAM
 from tests.install.mounts import MIB, mounted
 from tests.install.sandbox import LIMIT, MACHINE, Index, Sandbox, contents, run, versions
@@ -138,6 +140,43 @@ def test_ctrl_c_restores_the_former_state(sandbox: Sandbox) -> None:
         assert message in remaining
         assert contents(target) == before
         assert sandbox.gpuenv("rollback", "--python", target, "--list").stdout.startswith("There is no install")
+
+
+@pytest.mark.parametrize(
+    ("command", "deleted"),
+    [(("install", "--yes"), "0001/journal.json"), (("doctor", "--fix", "--yes"), "0001")],
+    ids=["install", "doctor"],
+)
+def test_ctrl_c_after_the_install_names_the_command_that_undoes_it(
+    shared: Sandbox, command: tuple[str, ...], deleted: str
+) -> None:
+    """Ctrl-C while the backups of an earlier install are deleted, and during the doctor's second diagnosis."""
+    target = shared.target(f"late-{command[0]}", *BEFORE)
+    before, store = contents(target), Store(target)
+    store.folder.mkdir(mode=0o700)
+    for _ in range(3):
+        number = store.begin()
+        store.write(Journal(number, None, "", "an earlier install", {}, (), (), (), (), (), {}))
+        store.mark(number, TransactionState.COMMITTED)
+    store.stage("0001").mkdir()
+    for index in range(20_000):
+        (store.stage("0001") / str(index)).touch()
+    process = subprocess.Popen(
+        [*PROGRAM, *command, "--quiet", "--python", str(target), *MACHINE],
+        env=shared.environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while (store.folder / deleted).exists() and process.poll() is None:
+        time.sleep(0.001)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=LIMIT)
+    assert process.returncode == 130, stderr
+    assert versions(target)["cupy-cuda12x"] == "14.2.0"
+    undo = f"gpuenv rollback --python {target} 0004"
+    assert f"interrupted; install 0004 is complete. To undo: {undo}" in " ".join(stderr.split())
+    assert shared.gpuenv(*shlex.split(undo)[1:], "--yes").returncode == 0
+    assert contents(target) == before
 
 
 def test_concurrent_installs_exclude_each_other(sandbox: Sandbox) -> None:
