@@ -15,6 +15,7 @@ import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,9 @@ class Store:
         Raises:
             TargetUnusable: when the folder is not writable.
         """
-        number = f"{int(self.numbers()[-1]) + 1 if self.numbers() else 1:04d}"
+        first = int(self.numbers()[-1]) + 1 if self.numbers() else 1
+        names = (f"{number:04d}" for number in count(first))
+        number = next(name for name in names if not os.path.lexists(self.transaction(name)))  # a stray file
         try:
             self.transaction(number).mkdir(mode=_PRIVATE)
         except OSError as error:

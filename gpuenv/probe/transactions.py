@@ -33,8 +33,8 @@ def numbers_in(folder: Path) -> tuple[str, ...]:
     Raises:
         OSError: when the folder cannot be read.
     """
-    names = (entry.name for entry in folder.iterdir())
-    return tuple(sorted((name for name in names if parse_integer(name) is not None), key=int))
+    found = (entry.name for entry in folder.iterdir() if parse_integer(entry.name) is not None and entry.is_dir())
+    return tuple(sorted(found, key=int))
 
 
 def state_of(transaction: Path) -> TransactionState:

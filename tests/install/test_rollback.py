@@ -88,6 +88,19 @@ def test_a_partial_rollback_reports_the_installs_it_undid(shared: Sandbox, histo
     assert outcome["message"].endswith("; before, 0002 was rolled back")
 
 
+def test_a_file_among_the_journals_is_no_install(shared: Sandbox, history: History) -> None:
+    target = history.copy("stray")
+    stray = target / ".gpuenv/0003"
+    stray.touch()
+    listed = json.loads(shared.gpuenv("rollback", "--python", target, "--list", "--format", "json").stdout)
+    assert [entry["number"] for entry in listed["installs"]] == ["0002", "0001"]
+    next(target.glob("lib/python*/site-packages/cupy/part3.py")).unlink()
+    assert shared.install(target).returncode == 0
+    assert shared.gpuenv("rollback", "--yes", "--python", target, "0001").returncode == 0
+    assert contents(target) == history.before
+    assert stray.exists()
+
+
 def test_a_rollback_keeps_later_files_of_other_packages(shared: Sandbox) -> None:
     """The CUDA wheels share the folder nvidia/, which stays for a later one."""
     target = shared.target("later-files")
