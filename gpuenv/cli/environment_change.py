@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -46,6 +47,8 @@ def transact(scheme: Scheme, plan_factory: PlanFactory, consent: ConsentOptions,
         InstallError: when nothing was changed: no plan, no consent, or the new files could not be prepared.
     """
     store = Store(Path(scheme.root))
+    if os.geteuid() == 0:  # root runs no code that others can change, not even what it installed itself
+        os.umask(os.umask(0o022) | 0o022)
     with store.locked(), announcing_phases(clock):
         recovered = recover_interrupted(store, locked=True, offline=consent.offline)
         clock.begin("plan")

@@ -118,7 +118,7 @@ def _only_owner(program: str, path: str, others: Sequence[str] = ()) -> UserIden
         trusted = (*groups, status.st_gid) if has_no_writer else groups
         access = None if stat.S_ISLNK(status.st_mode) else others_access(status, uid, trusted, changed)
         if access is not None:
-            raise _refusal(program, f"{changed} {access}")
+            raise _refusal(program, f"{changed} {access}", remedy=_write_protection(program, changed))
     return identity
 
 
@@ -276,8 +276,23 @@ def _identity(uid: int, status: os.stat_result) -> UserIdentity:
     return UserIdentity(uid, account.pw_gid, groups, account.pw_name, account.pw_dir)
 
 
-def _refusal(interpreter: str, reason: str, identity: UserIdentity | None = None) -> ForeignTargetError:
-    remedy = "Make one user the owner of all its files, and the only one who can write to them"
+def _write_protection(program: str, path: str) -> str:
+    """The command that makes the owner the only writer: of the environment, or of a path outside of one."""
+    import shlex  # noqa: PLC0415 - for refused programs only
+
+    prefix = os.path.dirname(os.path.dirname(os.path.abspath(program)))
+    marks = (os.path.join(prefix, mark) for mark in (_SETTINGS, "conda-meta"))
+    inside = path == prefix or path.startswith(f"{prefix}/")
+    options = ("-R", "go-w", prefix) if inside and any(map(os.path.lexists, marks)) else ("go-w", path)
+    return f"Make its owner the only one who can write to it: {shlex.join(('chmod', *options))}"
+
+
+def _refusal(
+    interpreter: str,
+    reason: str,
+    identity: UserIdentity | None = None,
+    remedy: str = "Make one user the owner of all its files, and the only one who can write to them",
+) -> ForeignTargetError:
     if identity is not None:
         user = identity.name or f"'#{identity.uid}'"
         remedy = f"Run gpuenv as that user: sudo -u {user} gpuenv ..."

@@ -238,3 +238,21 @@ def test_an_install_on_a_gpu_machine_must_pass_the_smoke_test(sandbox: Sandbox) 
     assert outcome["status"] == "restored"
     assert outcome["message"].startswith("The install failed: smoke test:"), outcome["message"]
     assert contents(target) == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_root_can_undo_an_install_that_it_made_with_any_umask(sandbox: Sandbox) -> None:
+    """And the remedy for an environment that every user can write to makes it usable."""
+    target = sandbox.target("umask", "numpy==2.1.0")
+    subprocess.run(["chmod", "-R", "o+w", str(target)], check=True)
+    former = os.umask(0)
+    try:
+        refused = sandbox.install(target)
+        assert refused.returncode == 2, refused.stderr
+        assert f"chmod -R go-w {target}" in " ".join(refused.stderr.split())
+        subprocess.run(["chmod", "-R", "go-w", str(target)], check=True)
+        assert sandbox.install(target).returncode == 0
+        undone = sandbox.gpuenv("rollback", "--yes", "--python", target)
+    finally:
+        os.umask(former)
+    assert undone.returncode == 0, undone.stderr
