@@ -20,8 +20,8 @@ from gpuenv.model.snapshot import Snapshot, SourceState
 from gpuenv.probe.children import ChildGroup
 from gpuenv.probe.interpreters import refuse_foreign
 from gpuenv.probe.jupyter_kernels import kernel_interpreter
-from gpuenv.probe.target import TargetError, is_environment
-from gpuenv.probe.transactions import open_transaction, prefix_of
+from gpuenv.probe.target import TargetError
+from gpuenv.probe.transactions import open_transaction
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -61,18 +61,13 @@ def require_interpreter(source: MachineSource) -> str:
 
 
 def find_store(interpreter: str, seconds: float) -> Store:
-    """The journals next to the interpreter, else those in its environment's root.
-
-    Only the interpreter of a system's Python is asked for the root, within ``seconds``.
+    """The journals next to the interpreter, else those in the root that it reports within ``seconds``.
 
     Raises:
         TargetUnusable: when it does not answer.
     """
     deadline = time.monotonic() + seconds
-    found, prefix = store_of(interpreter), prefix_of(interpreter)
-    if found is None and is_environment(prefix):
-        found = Store(Path(prefix))
-    return found or Store(Path(query_scheme(interpreter, os.environ, deadline).root))
+    return store_of(interpreter) or Store(Path(query_scheme(interpreter, os.environ, deadline).root))
 
 
 def refuse_interrupted(store: Store | None) -> None:

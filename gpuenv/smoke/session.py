@@ -19,7 +19,7 @@ from gpuenv.probe.session import take_snapshot
 from gpuenv.smoke.baseline import Peaks, compare_with_peaks, compare_with_same_model, compare_with_start
 from gpuenv.smoke.device_selection import Device, powered_down_gpus, select_devices, visible_devices
 from gpuenv.smoke.gpu_health import KernelLog, health_results
-from gpuenv.smoke.payload.failures import processor_limits
+from gpuenv.smoke.processors import processor_count
 from gpuenv.smoke.runner import MIN_SECONDS, RunResults, RunSettings, list_devices, run_tasks, time_left
 from gpuenv.smoke.tasks import (
     BUDGET,
@@ -157,14 +157,11 @@ def _check_target(snapshot: Snapshot) -> None:
 
 def _run(options: SmokeOptions, target: SmokeTarget, devices: tuple[Device, ...], announce: Announce) -> RunResults:
     tests, log, last = select_tests(options), KernelLog(), time.monotonic()
-    # A container or a batch system may restrict this process to some of the processors, or to a part of their time.
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    processors = min((allowed, *processor_limits()))
     settings = RunSettings(
         target.interpreter,
         target.environment,
         target.folder,
-        worker_count(devices, options.level, processors),
+        worker_count(devices, options.level, processor_count()),
         options.fault,
         until=target.until,
         kept_awake=powered_down_gpus(target.snapshot, devices),

@@ -89,7 +89,7 @@ def test_a_partial_rollback_reports_the_installs_it_undid(shared: Sandbox, histo
 
 
 def test_a_file_among_the_journals_is_no_install(shared: Sandbox, history: History) -> None:
-    target = history.copy("stray")
+    target = history.copy("stray-file")
     stray = target / ".gpuenv/0003"
     stray.touch()
     listed = json.loads(shared.gpuenv("rollback", "--python", target, "--list", "--format", "json").stdout)

@@ -87,13 +87,6 @@ def test_the_remedy_for_a_deleted_active_environment_is_the_doctor(sandbox: Sand
         assert result.stderr.endswith("\nFind the cause: gpuenv doctor\n"), result.stderr
 
 
-def test_installs_are_listed_without_the_interpreter(sandbox: Sandbox) -> None:
-    """Also if there is none: a virtual environment is known by its pyvenv.cfg."""
-    target = broken_interpreter(sandbox, "base gone")
-    listed = sandbox.gpuenv("rollback", "--python", target, "--list")
-    assert (listed.returncode, listed.stdout) == (0, "There is no install to roll back in this environment.\n")
-
-
 def test_kernel_and_python_options_exclude_each_other(sandbox: Sandbox) -> None:
     result = sandbox.gpuenv("install", "--kernel", "x", "--python", "y")
     assert result.returncode == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tracemalloc
 from functools import cache
 from typing import TYPE_CHECKING
@@ -15,10 +16,10 @@ from gpuenv.smoke.payload.failures import (
     AvailableMemory,
     fit_size,
     free_host_memory,
-    processor_limits,
     verdict_on_setup_error,
 )
 from gpuenv.smoke.payload.tests import GpuTest
+from gpuenv.smoke.processors import processor_count, time_limits
 from gpuenv.smoke.tasks import all_tests
 from tests.smoke.payload import gpu_test
 from tests.smoke.test_sizes import MEMINFO, Sized
@@ -190,4 +191,5 @@ def test_a_limit_on_processor_time_is_a_number_of_processors(
     for name, text in files.items():
         (groups / name).parent.mkdir(parents=True, exist_ok=True)
         (groups / name).write_text(f"{text}\n", encoding="ascii")
-    assert list(processor_limits(str(membership_file), str(groups))) == limits
+    assert list(time_limits(str(membership_file), str(groups))) == limits
+    assert 1 <= processor_count(str(membership_file), str(groups)) <= min((os.cpu_count() or 1, *limits))

@@ -1,4 +1,4 @@
-"""Verdicts on tests that do not pass: what an exception means, what uses up the memory, and what a container allows."""
+"""Verdicts on tests that do not pass: what an exception means, and what uses up the memory."""
 
 from __future__ import annotations
 
@@ -38,8 +38,6 @@ MEMBERSHIP, GROUPS = "/proc/self/cgroup", "/sys/fs/cgroup"
 CGROUP_V2 = ("memory.max", "memory.current", "")
 CGROUP_V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_")
 FILES = ("inactive_file", "active_file", "slab_reclaimable")
-# The first is of version 2 (cgroup-v2, CPU Interface Files), the others are of version 1 (sched-bwc, Management).
-CPU_QUOTA = ("cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us")
 
 
 class SmokeVerdict(NamedTuple):
@@ -271,37 +269,19 @@ def free_host_memory(meminfo: str = MEMINFO, membership: str = MEMBERSHIP, group
 
 
 def _cgroup_headroom(membership: str, groups: str) -> Iterator[int]:
-    """Yields what the limits of this process's control groups leave."""
-    for folder, names in _cgroup_folders("memory", membership, groups):
-        limit, used = _text("%s/%s" % (folder, names[0])).strip(), _text("%s/%s" % (folder, names[1])).strip()
-        if limit.isdigit() and used.isdigit():
-            files = sum(_entry(folder + "/memory.stat", names[2] + kind) for kind in FILES)
-            yield max(int(limit) - int(used) + files, 1)
-
-
-def processor_limits(membership: str = MEMBERSHIP, groups: str = GROUPS) -> Iterator[int]:
-    """Yields how many processors the limits on processor time amount to: docker --cpus, limits of Kubernetes."""
-    for folder, _ in _cgroup_folders("cpu", membership, groups):
-        quota_and_period = " ".join(_text("%s/%s" % (folder, name)) for name in CPU_QUOTA).split()
-        if len(quota_and_period) == 2 and all(number.isdigit() for number in quota_and_period):  # not "max" or -1
-            quota, period = map(int, quota_and_period)
-            yield math.ceil(quota / period)
-
-
-def _cgroup_folders(controller: str, membership: str, groups: str) -> Iterator[Tuple[str, Tuple[str, str, str]]]:
-    """Yields the folders of its control groups, upwards, and their names of files for memory.
-
-    A container sees its own group as the root.
-    """
+    """Yields what the limits of its control groups leave, upwards; a container sees its own group as the root."""
     for line in _text(membership).splitlines():
         _, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
-        if controllers and controller not in controllers.split(","):
+        if controllers and "memory" not in controllers.split(","):
             continue
-        top, names = (groups + "/" + controller, CGROUP_V1) if controllers else (groups, CGROUP_V2)
+        top, names = (groups + "/memory", CGROUP_V1) if controllers else (groups, CGROUP_V2)
         folder = top + path.rstrip("/")
         while len(folder) >= len(top):
-            yield folder, names
+            limit, used = _text("%s/%s" % (folder, names[0])).strip(), _text("%s/%s" % (folder, names[1])).strip()
+            if limit.isdigit() and used.isdigit():
+                files = sum(_entry(folder + "/memory.stat", names[2] + kind) for kind in FILES)
+                yield max(int(limit) - int(used) + files, 1)
             folder = folder.rpartition("/")[0]
 
 
