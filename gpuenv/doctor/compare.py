@@ -16,6 +16,7 @@ from typing import Any
 from gpuenv.doctor.fixes.adaptation import adapt_for_pixi
 from gpuenv.doctor.fixes.packages import pip_fix
 from gpuenv.doctor.fixes.variables import change_fix
+from gpuenv.doctor.predicates import is_gpu_node
 from gpuenv.matrix.needs import driver_absent
 from gpuenv.model.causes import Cause
 from gpuenv.model.codec import field_names
@@ -271,13 +272,12 @@ def _facts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
 
 
 _UNNEEDED_NODE = "/dev/nvidia-modeset"
-_GPU_NODE = pattern(r"/dev/nvidia\d+")
 
 
 def _device_nodes(snapshot: Snapshot) -> str:
     """The accessible device nodes that CUDA needs; those of the GPUs as one, if every GPU has its own."""
     nodes = {node.path for node in snapshot.driver.device_nodes if node.accessible} - {_UNNEEDED_NODE}
-    of_gpus = {path for path in nodes if _GPU_NODE.fullmatch(path)}
+    of_gpus = {path for path in nodes if is_gpu_node(path)}
     if of_gpus and len(of_gpus) == snapshot.gpu_count.value:
         nodes = (nodes - of_gpus) | {"/dev/nvidiaN of each GPU"}
     return _join(nodes)

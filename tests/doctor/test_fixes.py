@@ -57,6 +57,9 @@ def commands(fixes: tuple[Fix, ...]) -> list[str]:
 
 NVIDIA_HOST = "https://developer.download.nvidia.com/compute/cuda/repos"
 FUSION = "https://mirrors.rpmfusion.org/{0}/fedora/rpmfusion-{0}-release-42.noarch.rpm"
+ADD_FUSION = f"sudo dnf install {FUSION.format('free')} {FUSION.format('nonfree')}"
+AKMOD = "sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda"
+BUILD_OPEN = "sudo sh -c echo %_with_kmod_nvidia_open 1 > /etc/rpm/macros.nvidia-kmod"
 DEBIAN_12 = (
     "sudo sh -c echo deb http://deb.debian.org/debian bookworm contrib non-free non-free-firmware"
     " > /etc/apt/sources.list.d/non-free.list && apt-get update"
@@ -86,19 +89,12 @@ RESTART_AND_CHECK = ["sudo reboot", "nvidia-smi"]
         (
             "fedora 42",
             H100,
-            [
-                f"sudo dnf install {FUSION.format('free')} {FUSION.format('nonfree')}",
-                "sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda",
-            ],
+            [ADD_FUSION, AKMOD],
         ),
         (
             "fedora 42",
             RTX_5090,
-            [
-                f"sudo dnf install {FUSION.format('free')} {FUSION.format('nonfree')}",
-                "sudo sh -c echo %_with_kmod_nvidia_open 1 > /etc/rpm/macros.nvidia-kmod",
-                "sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda",
-            ],
+            [ADD_FUSION, BUILD_OPEN, AKMOD],
         ),
         (
             "rocky 9.5",
@@ -172,19 +168,12 @@ def test_a_driver_that_is_too_old_for_the_gpu_is_updated_from_where_there_is_a_n
         (
             "fedora 42",
             RTX_3090,
-            [
-                f"sudo dnf install {FUSION.format('free')} {FUSION.format('nonfree')}",
-                "sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda",
-            ],
+            [ADD_FUSION, AKMOD],
         ),
         (
             "fedora 42",
             RTX_5090,
-            [
-                f"sudo dnf install {FUSION.format('free')} {FUSION.format('nonfree')}",
-                "sudo sh -c echo %_with_kmod_nvidia_open 1 > /etc/rpm/macros.nvidia-kmod",
-                "sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda",
-            ],
+            [ADD_FUSION, BUILD_OPEN, AKMOD],
         ),
         ("arch rolling", RTX_5090, ["sudo pacman -S nvidia-open nvidia-utils"]),
         ("linuxmint 22", RTX_3090, ["sudo ubuntu-drivers install"]),

@@ -168,6 +168,7 @@ def test_a_variable_may_name_the_index(tmp_path: Path, setting: str) -> None:
         (". /a/bin/activate && pip install", ". /b/bin/activate && pip install", []),
         (". /a/bin/activate && pip install", "/a/bin/pip install", ["DKF905"]),
         (". /a/bin/activate && deactivate && pip install", "pip install", ["DKF905"]),
+        (". /a/bin/activate && echo deactivate && pip install", "pip install", []),
         (". /etc/profile && pip install", "pip install", ["DKF905"]),
         ("conda activate a && pip install", "source /opt/conda/bin/activate b && pip install", []),
         ("conda activate a && pip install", "conda run -n a pip install", ["DKF905"]),

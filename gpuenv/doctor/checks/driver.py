@@ -174,7 +174,8 @@ def module_refused(ctx: CheckContext) -> Outcome:
 
 def signing_fixes(ctx: CheckContext, *, is_unsigned: bool = False) -> tuple[Fix, ...]:
     """How to load a module with Secure Boot; one without any signature is signed first, by building it again."""
-    snapshot, sign = ctx.snapshot, tuple[Fix, ...]()
+    snapshot = ctx.snapshot
+    sign: tuple[Fix, ...] = ()
     if is_unsigned:
         rebuild = _signed_builds(snapshot) or system_steps(snapshot, "sign-module", open=kind_suffix(ctx))
         sign = (*system_steps(snapshot, "new-key"), *rebuild)

@@ -19,7 +19,7 @@ NOT_GRANTED = "NoDevFiles"
 """By this value Slurm hides every GPU from a job or a step that requested none."""
 _BY_SCHEDULER = ("", "-1", NOT_GRANTED)
 _VALUE_OF_JOB = Fix(
-    "Use the value that the scheduler sets for this job on this node; carry over none from another node or job."
+    "Use the value that the scheduler sets for this job on this node; do not carry one over from another node or job."
 )
 _STARTED_WITH = {
     **dict.fromkeys((Container.DOCKER, Container.PODMAN), "its -e or --env-file option, or ENV in its image"),

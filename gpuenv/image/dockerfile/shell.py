@@ -33,6 +33,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _ACTIVATION = re.compile(
     r"(?:\.|source) (\S+)/bin/activate|(?:(?:\.|source|\S*conda|\S*mamba) )?(?:\S*/)?activate (\S+)"
 )
+_DEACTIVATION = re.compile(r"(?:\S*(?:conda|mamba) )?deactivate")
 _QUOTED = re.compile(r"[\\'\"`]|\$\(")
 _DEEPEST = 3
 _MOST_PARTS = 200  # of a word: each of thousands of references may have a long value
@@ -232,7 +233,7 @@ class _Shell:
     def _activate(self, text: str) -> None:
         """Sets the variables that activating an environment sets; in a block their values are unknown."""
         match = _ACTIVATION.fullmatch(text)
-        if match is not None or text.endswith("deactivate"):
+        if match is not None or _DEACTIVATION.fullmatch(text):
             found = match.groups("") if match is not None else ("", "")
             values = (None, None) if self._lists[-1].conditional else found
             self._own.update(zip(("VIRTUAL_ENV", "CONDA_DEFAULT_ENV"), values, strict=True))

@@ -180,7 +180,7 @@ def _commands_of(step: Step) -> tuple[Command, ...]:
 
 
 def _with_heredocs(instruction: Instruction) -> SourceText:
-    """The text of an instruction, with its heredocs behind it."""
+    """The text of an instruction, followed by its heredocs."""
     text, starts = instruction.body.text, instruction.body.starts
     for name, body in ((heredoc.name, heredoc.body) for heredoc in instruction.heredocs):
         text += "\n"
