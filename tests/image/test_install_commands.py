@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         ("ENV P='numpy cupy-cuda11x==13.6.0'\nRUN pip install \"$P\"", []),
         ("RUN export A=11 B=13.6.0 && pip install cupy-cuda${A}x==$B", ["DKF902"]),
         ('RUN A=11 && bash -c "pip install cupy-cuda${A}x==13.6.0"', ["DKF902"]),
+        ("RUN A=11 bash -c 'pip install cupy-cuda${A}x==13.6.0'", ["DKF902"]),
         ("RUN A=12; if x; then A=11; fi; pip install cupy-cuda${A}x==13.6.0", []),
         ("RUN for A in 11 12; do pip install cupy-cuda${A}x==13.6.0; done", []),
         ("RUN for A in $(ls /a); do pip install cupy-cuda${A}x==13.6.0; done", []),

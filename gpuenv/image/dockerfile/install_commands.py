@@ -24,7 +24,6 @@ from gpuenv.image.dockerfile.requirements import (
     parse_requirement,
 )
 from gpuenv.image.dockerfile.shell import SHELLS, Command, ShellWord
-from gpuenv.image.dockerfile.variables import Lookup
 from gpuenv.model.versions import CudaVersion
 
 _PIP = re.compile(r"pip[\d.]*")
@@ -82,7 +81,7 @@ def install_request(command: Command, location: SourceLocation) -> InstallReques
     return InstallRequest(unknown=_may_install(command))
 
 
-def environment_of(command: Command, lookup: Lookup) -> str:
+def environment_of(command: Command) -> str:
     """The environment of a command: the one of its options, of its program's folder or the active one; else empty."""
     arguments = read_arguments(command.words[1:], flags=("-n",) if command.program == "uv" else ())
     named = [word.text for word in arguments.of(*_ENVIRONMENT_OPTIONS)]
@@ -90,7 +89,7 @@ def environment_of(command: Command, lookup: Lookup) -> str:
     if not named and folder and not folder.startswith(("/usr", "/bin")) and command.program not in (*_CONDA, "uv"):
         named = [folder.removesuffix("/bin")]
     if not named:
-        named = [lookup("VIRTUAL_ENV") or lookup("CONDA_DEFAULT_ENV") or ""]
+        named = [command.lookup("VIRTUAL_ENV") or command.lookup("CONDA_DEFAULT_ENV") or ""]
     return " ".join(name for name in named if name != "base")
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import posixpath
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from operator import itemgetter
 
 from gpuenv.image.dockerfile.parse import SourceText, source_text
 from gpuenv.image.dockerfile.variables import Lookup, is_known, substitute
@@ -54,23 +56,23 @@ class Command:
 
     Attributes:
         words: the program and its arguments, without wrappers, assignments and redirections.
+        lookup: returns the value of a variable that it sees; None if unknown.
         guarded: whether the script continues if the command fails.
         conditional: whether it may not run: it is in a condition or a loop, or after ``||``.
         folder: its working folder, relative to that of the script; null if unknown.
         piped: whether its output goes to another command, whose exit status counts.
         reads: the command whose output it reads; empty without a pipe.
         heredoc: the heredoc that it reads, also through a pipe.
-        variables: the variables that the script sets for it; a value is null if unknown.
     """
 
     words: tuple[ShellWord, ...]
+    lookup: Lookup
     guarded: bool = False
     conditional: bool = False
     folder: str | None = ""
     piped: bool = False
     reads: str = ""
     heredoc: SourceText | None = None
-    variables: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
     def program(self) -> str:
@@ -93,7 +95,7 @@ def commands(source: SourceText, lookup: Lookup, folder: str | None = "", depth:
     shell = _Shell(lookup, folder, depth)
     words: list[ShellWord] = []
     heredoc: SourceText | None = None
-    for part in _tokens(source, shell.lookup):
+    for part in _tokens(source, shell.variables.lookup):
         if isinstance(part, ShellWord):
             words.append(part)
         elif isinstance(part, SourceText):
@@ -122,23 +124,44 @@ class _List:
     hidden: int = 0
 
 
+class _Variables:
+    """The variables of a shell, each with its earlier values, since a command keeps those that it sees."""
+
+    def __init__(self, outer: Lookup) -> None:
+        self._outer = outer
+        self._values: dict[str, list[tuple[int, str | None]]] = {}  # each after so many changes
+        self._changes = 0
+
+    def set(self, name: str, value: str | None) -> None:
+        """Sets a variable; None, if its value is unknown."""
+        self._changes += 1
+        self._values.setdefault(name, []).append((self._changes, value))
+
+    def lookup(self, name: str, changes: int | None = None) -> str | None:
+        """The value of a variable after so many changes, by default now; None if unknown."""
+        values = self._values.get(name, [])
+        end = bisect_right(values, self._changes if changes is None else changes, key=itemgetter(0))
+        return values[end - 1][1] if end else self._outer(name)
+
+    def freeze(self, given: Mapping[str, str]) -> Lookup:
+        """The lookup of a command that sees the values of now, and those that it is given."""
+        changes = self._changes
+        return lambda name: given[name] if name in given else self.lookup(name, changes)
+
+
 class _Shell:
     """The state of a shell while its text is read."""
 
     def __init__(self, lookup: Lookup, folder: str | None, depth: int) -> None:
         self.found: list[Command] = []
-        self._outer, self._depth = lookup, depth
+        self.variables = _Variables(lookup)
+        self._depth = depth
         self._lists = [_List("", conditional=False, begin=0)]
         self._folders = [folder]  # of the shell, and of each open subshell
-        self._own: dict[str, str | None] = {}
         self._guards: dict[int, int] = {}  # of guarded commands, from one number up to another
         self._before, self._written = "", ""  # the operator and the command before
         self._heredoc: SourceText | None = None  # that of the command before
         self._stops = False  # set -e
-
-    def lookup(self, name: str) -> str | None:
-        """The value of a variable; None if unknown."""
-        return self._own[name] if name in self._own else self._outer(name)
 
     def run(self, words: list[ShellWord], operator: str, heredoc: SourceText | None) -> None:
         """Interprets the command of these words, up to an operator."""
@@ -160,13 +183,13 @@ class _Shell:
             self._heredoc = heredoc or (self._heredoc if self._before == "|" else None)
             command = Command(
                 tuple(program),
+                self.variables.freeze(given),
                 guarded=tested or conditional,
                 conditional=conditional,
                 folder=self._folders[-1],
                 piped=operator == "|",
                 reads=self._written if self._before == "|" else "",
                 heredoc=self._heredoc,
-                variables={**self._own, **given},
             )
             if _FAILING.fullmatch(f"{self._before} {text}") and not self._written.startswith(("[", "test ")):
                 self._fail()
@@ -212,7 +235,7 @@ class _Shell:
     def _follow(self, command: Command) -> None:
         script = _script(command) if self._depth < _DEEPEST else None
         if script is not None:
-            inner = commands(script, self.lookup, command.folder, self._depth + 1)
+            inner = commands(script, command.lookup, command.folder, self._depth + 1)
             self.found += (
                 replace(
                     each,
@@ -236,7 +259,8 @@ class _Shell:
         if match is not None or _DEACTIVATION.fullmatch(text):
             found = match.groups("") if match is not None else ("", "")
             values = (None, None) if self._lists[-1].conditional else found
-            self._own.update(zip(("VIRTUAL_ENV", "CONDA_DEFAULT_ENV"), values, strict=True))
+            for name, value in zip(("VIRTUAL_ENV", "CONDA_DEFAULT_ENV"), values, strict=True):
+                self.variables.set(name, value)
 
     def _open_or_close(self, words: list[ShellWord]) -> None:
         for text in (word.text for word in words):
@@ -256,12 +280,13 @@ class _Shell:
     def _assign(self, words: list[ShellWord]) -> None:
         """Sets the variables of an assignment without a command; in a block their values are unknown."""
         if words and words[0].text == "for":
-            self._own.update({word.text: None for word in words[1:2]})
+            for word in words[1:2]:
+                self.variables.set(word.text, None)
         bare = words[1:] if words and words[0].text in _DECLARING else words
         if all(_ASSIGNMENT.match(word.text) for word in bare):
             for word in bare:
                 name, _, value = word.text.partition("=")
-                self._own[name] = value if word.known and not self._lists[-1].conditional else None
+                self.variables.set(name, value if word.known and not self._lists[-1].conditional else None)
 
 
 def _moved(command: Command) -> str | None:

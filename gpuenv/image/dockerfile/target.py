@@ -53,11 +53,6 @@ class RunCommand:
     step: Step
     stage: Stage
 
-    def lookup(self, name: str) -> str | None:
-        """The value of a variable that the command sees; None if unknown."""
-        own = self.command.variables
-        return own[name] if name in own else self.step.lookup(name)
-
     def location(self, file: str) -> SourceLocation:
         """The location of the command."""
         return SourceLocation(file, self.command.line, self.step.instruction.end_line)
@@ -171,7 +166,7 @@ def _commands_of(step: Step) -> tuple[Command, ...]:
     if words is not None:
         if len(words) > 2 and words[0].rsplit("/", 1)[-1] in SHELLS and words[1].endswith("c"):  # noqa: PLR2004 - sh -c TEXT
             return commands(SourceText(words[2], ((0, instruction.line),)), step.lookup)
-        return (Command(tuple(ShellWord(word, instruction.line) for word in words)),) if words else ()
+        return (Command(tuple(ShellWord(word, instruction.line) for word in words), step.lookup),) if words else ()
     if instruction.heredocs and _HEREDOC_ONLY.fullmatch(instruction.body.text) is not None:
         scripts = (heredoc.body for heredoc in instruction.heredocs)
         shells = (script for script in scripts if re.match(r"(?!#!)|#!.*\b(?:ba|da|z)?sh\b", script.text))
@@ -262,10 +257,10 @@ class _Installed:
             self.found = [each for each in self.found if each[0].name not in request.removes]
         if request.unknown:
             self._note(run, _short_text(run.command))
-        named = [index_cuda(run.lookup(name) or "") for name in _INDEX_VARIABLES]
-        named.append(index_cuda(f"/whl/{run.lookup('UV_TORCH_BACKEND')}"))
+        named = [index_cuda(run.command.lookup(name) or "") for name in _INDEX_VARIABLES]
+        named.append(index_cuda(f"/whl/{run.command.lookup('UV_TORCH_BACKEND')}"))
         index = next((cuda for cuda in named if cuda is not None), None)
-        environment = environment_of(run.command, run.lookup)
+        environment = environment_of(run.command)
         self.found += (
             (replace(each, index_cuda=each.index_cuda or index, environment=environment), run.stage.number)
             for each in installs
@@ -310,5 +305,5 @@ class _Installed:
 
     def _constraints(self, run: RunCommand) -> Iterator[DependencyFile]:
         for name in ("PIP_CONSTRAINT", "UV_CONSTRAINT"):
-            for path in (run.lookup(name) or "").split():
+            for path in (run.command.lookup(name) or "").split():
                 yield DependencyFile(FileKind.CONSTRAINTS, path, run.location(self._file))

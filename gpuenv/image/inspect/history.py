@@ -56,7 +56,7 @@ def _installed_lines(history: Iterable[str]) -> dict[str, dict[str, CupyInstall]
     there: dict[str, dict[str, CupyInstall]] = {}
     for step in _relevant_steps(history):
         for command in _commands(step):
-            environment = environment_of(command, command.variables.get)
+            environment = environment_of(command)
             request = install_request(command, SourceLocation("history", command.line))
             for lines in there.values():
                 for name in request.removes:
