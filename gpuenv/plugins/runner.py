@@ -15,6 +15,7 @@ from typing import NamedTuple
 from gpuenv.doctor.diagnose import UNKNOWN, Diagnosis, DiagnosisOptions, add_plugin_findings, excluded_run
 from gpuenv.model.codec import DecodeError, decode, encode
 from gpuenv.model.finding import CheckRun, CheckStatus, Finding
+from gpuenv.model.redaction import cut_text
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.plugins.check_result import CheckResult
 from gpuenv.plugins.discovery import Plugin
@@ -97,7 +98,7 @@ def _run(
             severity=symptom.severity,
             primary=False,
             follows_from=None,
-            title=symptom.title[:_LONGEST].rstrip("."),
+            title=cut_text(symptom.title.rstrip("."), _LONGEST),
             evidence=symptom.evidence,
             # gpuenv never runs a command that another package suggests.
             fix=tuple(fix._replace(safe=False) for fix in symptom.fix),
@@ -109,7 +110,7 @@ def _run(
     if findings:
         return PluginResult(findings, CheckRun(plugin.code, CheckStatus.FOUND, None, result.duration))
     if checked.unknown:
-        reason = f"{UNKNOWN}{checked.unknown[0].reason[:_LONGEST]}"
+        reason = f"{UNKNOWN}{cut_text(checked.unknown[0].reason, _LONGEST)}"
         return PluginResult((), CheckRun(plugin.code, CheckStatus.SKIPPED, reason, result.duration))
     return PluginResult((), CheckRun(plugin.code, CheckStatus.CLEAN, None, result.duration))
 
@@ -125,7 +126,8 @@ def describe(plugin: Plugin, environment: Mapping[str, str], seconds: float = MO
         group.close()
     facts = parse_facts(result.stdout)
     text = facts.get("doc")
-    return Description(text[:_LONGEST_DOC] if isinstance(text, str) else "", _complaint(result, facts, "doc", seconds))
+    shown = cut_text(text, _LONGEST_DOC) if isinstance(text, str) else ""
+    return Description(shown, _complaint(result, facts, "doc", seconds))
 
 
 def _complaint(result: ChildResult, facts: Mapping[str, object], key: str, seconds: float) -> str | None:

@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from gpuenv.model.redaction import cut_text
 from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.probe.children import ChildResult, Ending
 
@@ -19,6 +20,7 @@ _THREAD_LINES = ("Current thread 0x", "Thread 0x", "<no Python frame>", "Extensi
 _WITH_STARTED_FACT = ("nvml", "libcuda")
 # Sent by the kernel when memory is short or a control group's limit is reached, or by a person.
 KILLED = "SIGKILL"
+_LONGEST = 300  # characters shown of what a child printed
 _NOT_FOUND = 127  # of a shell, and of pyenv, which gives advice after the error
 
 
@@ -91,10 +93,10 @@ def last_line(text: str) -> str:
     """
     stripped = (line.strip() for line in text.splitlines())
     lines = [line for line in stripped if line and not line.startswith(_THREAD_LINES)]
-    return lines[-1][:300] if lines else "it printed nothing"
+    return cut_text(lines[-1], _LONGEST) if lines else "it printed nothing"
 
 
 def first_lines(stdout: str, stderr: str) -> str:
     """The first two lines of a failed program's output."""
     lines = [line.strip() for line in (stdout + "\n" + stderr).splitlines() if line.strip()]
-    return " ".join(lines[:2])[:300] or "it printed nothing"
+    return cut_text(" ".join(lines[:2]), _LONGEST) or "it printed nothing"

@@ -19,6 +19,7 @@ from gpuenv.doctor.registry import NotKnown
 from gpuenv.model.reading import known, missing
 from gpuenv.plugins.check_result import run_check
 from tests.cli.snapshots import FIT, UNFIT, write_snapshot
+from tests.support.planted_secrets import LONG_URL, shown_parts
 from tests.support.target import metadata_wheel
 
 if TYPE_CHECKING:
@@ -238,6 +239,19 @@ def test_the_python_interface_runs_plug_ins_as_the_commands_do(example: Home, ca
         assert [(r["code"], r["status"], r["reason"]) for r in report["checks"]] == [
             (r["code"], r["status"], r["reason"]) for r in expected["checks"]
         ]
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["raise OSError(text)", "yield NotKnown(text)", "yield Symptom(text, (), (), cause=Cause.GPU_BUSY)"],
+)
+def test_the_text_of_a_plug_in_is_not_cut_within_a_secret(home: Home, body: str) -> None:
+    text = f"cannot open {'a' * 200} {LONG_URL.line}"
+    imports = "from gpuenv.doctor.registry import NotKnown, Symptom\nfrom gpuenv.model.causes import Cause\n"
+    home.plugin("LONG101", f"{imports}text = {text!r}\ndef check(snapshot):\n    {body}\n")
+    report = json.dumps(home.doctor(FIT)[1])
+    assert "cannot open aaa" in report
+    assert shown_parts(LONG_URL, report) == []
 
 
 def test_malformed_entry_points_of_a_package_do_not_affect_others(home: Home) -> None:

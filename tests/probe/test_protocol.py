@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpuenv.model.redaction import hide_secrets
 from gpuenv.probe.context import script, target_command
-from gpuenv.probe.protocol import nested, numbered, parse_facts
+from gpuenv.probe.protocol import first_lines, last_line, nested, numbered, parse_facts
 from tests.probe.pythons import python
 from tests.probe.targets import libraries_request
+from tests.support.planted_secrets import LONG_URL, shown_parts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,6 +44,13 @@ def test_facts_are_read_from_mixed_output(facts: dict[str, Any], before: str, af
 
 def test_the_mark_may_follow_other_text_on_its_line() -> None:
     assert parse_facts('Loading site hooks... gpuenv:{"python": "3.12.4"}\n') == {"python": "3.12.4"}
+
+
+def test_what_a_child_printed_is_not_cut_within_a_secret() -> None:
+    error = f"OSError: cannot open {LONG_URL.line}"
+    for shown in (last_line(f"Traceback\n{error}\n"), first_lines("", f"{error}\nmore")):
+        assert shown.startswith("OSError: cannot open")
+        assert shown_parts(LONG_URL, hide_secrets(shown)) == []
 
 
 def test_the_later_of_two_values_counts() -> None:
