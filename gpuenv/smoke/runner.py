@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpuenv.model.causes import Cause
+from gpuenv.model.redaction import cut_text
 from gpuenv.model.smoke import BROKEN, Quantity, TestResult, TestStatus, Trouble
 from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending, UserIdentity, run_child
@@ -37,7 +38,7 @@ _MARGIN = 2.0  # seconds after the deadline for the supervisor to end its proces
 _TERMINATE_SECONDS = 1.0  # seconds for terminated supervisors to exit
 _SAMPLE_SECONDS = 0.5  # between two samples of a GPU under load
 _HOLD_SECONDS = 7 * 86400.0  # longer than any run
-_MAX_DETAIL = 1000  # characters
+_MAX_DETAIL, _MAX_REASON = 1000, 300  # characters
 _UNSTARTED = "could not be started"
 _KILL_REASON = "as the kernel does when the memory of the host or the container is used up"
 PROGRAM_CAUSES = frozenset(
@@ -273,7 +274,8 @@ def list_devices(settings: RunSettings, seconds: float) -> tuple[tuple[Device, .
         status, _, how = _describe_ending(child, seconds)
         error = f"no device list ({how}{'' if status is TestStatus.TIMED_OUT else _stderr_tail(child)})"
     entries = [entry for entry in numbered(facts, "device") if isinstance(entry, dict)]
-    return devices_from_cupy(entries, settings.environment), str(error) if error is not None else None
+    reason = cut_text(str(error), _MAX_DETAIL) if error is not None else None
+    return devices_from_cupy(entries, settings.environment), reason
 
 
 def _read_facts(child: ChildResult) -> dict[str, Any]:
@@ -314,7 +316,7 @@ def judge_task(task: Task, child: ChildResult, facts: Mapping[str, Any]) -> Test
         gpu=task.gpu,
         status=status,
         duration=child.duration,
-        detail=detail[:_MAX_DETAIL] if detail else None,
+        detail=cut_text(detail, _MAX_DETAIL) if detail else None,
         measured=_read_measured(facts.get("measured")) if status is TestStatus.PASSED else {},
         title=task.test.title,
         trouble=trouble,
@@ -385,7 +387,7 @@ def _stage_text(facts: Mapping[str, Any]) -> str:
 
 def _stderr_tail(child: ChildResult) -> str:
     lines = [line.strip() for line in child.stderr.splitlines() if line.strip()]
-    reason = child.error or (lines[-1][:300] if lines else None)
+    reason = child.error or (cut_text(lines[-1], _MAX_REASON) if lines else None)
     return f": {reason}" if reason else ""
 
 

@@ -111,6 +111,21 @@ def raises_a_lone_surrogate() -> dict[str, object]:
     return {"status": "failed", "trouble": "error", "detail": "no file \udcff here", "cause": None}
 
 
+def quotes_a_secret() -> dict[str, object]:
+    sys.path.insert(0, str(MAIN.parents[3]))
+    from gpuenv.smoke.payload.failures import verdict_on_exception  # noqa: PLC0415
+    from tests.support.planted_secrets import LONG_URL  # noqa: PLC0415
+
+    return dict(verdict_on_exception(OSError(f"cannot open {'a' * 400} {LONG_URL.line}"))._asdict())
+
+
+def ends_with_a_secret() -> None:
+    sys.path.insert(0, str(MAIN.parents[3]))
+    from tests.support.planted_secrets import LONG_URL  # noqa: PLC0415
+
+    sys.exit(f"cannot open {LONG_URL.line}")
+
+
 def loses_context() -> dict[str, object]:
     return {
         "status": "crashed",

@@ -11,9 +11,12 @@ import pytest
 
 from gpuenv.image.build.verify import groundwork_verifications, verify_gpus
 from gpuenv.image.engine.engine_answers import ContainerEnd
+from gpuenv.model.redaction import hide_secrets
 from gpuenv.probe.protocol import parse_facts
+from gpuenv.smoke.payload.failures import first_line
 from gpuenv.smoke.tasks import PAYLOAD
 from tests.image.matrix import choices
+from tests.support.planted_secrets import LONG_URL, shown_parts
 
 
 def payload(name: str, request: dict[str, Any]) -> tuple[dict[str, Any], ContainerEnd]:
@@ -40,6 +43,17 @@ def test_a_crashed_payload_verifies_nothing() -> None:
         verifications = groundwork_verifications({}, end, choice)
         assert verifications
         assert not any(entry.passed for entry in verifications)
+
+
+def test_an_error_in_a_container_is_not_cut_within_a_secret() -> None:
+    choice = next(entry for entry in choices().values() if not isinstance(entry, str))
+    error = first_line(OSError(f"cannot open {'a' * 300} {LONG_URL.line}"))
+    facts = {"done": True, "import.cupy": error, "library.nvrtc": {"error": error}}
+    verifications = groundwork_verifications(facts, ContainerEnd(0, "", ""), choice)
+    found = verify_gpus(["H100"], [{"name": "a", "visible": "0"}], {"test.0": {"status": "failed", "detail": error}})
+    shown = str((verifications, found))
+    assert "cannot open" in shown
+    assert shown_parts(LONG_URL, hide_secrets(shown)) == []
 
 
 def test_each_of_several_tests_has_its_verdict() -> None:

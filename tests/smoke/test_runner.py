@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.model.causes import Cause
+from gpuenv.model.redaction import hide_secrets
 from gpuenv.model.smoke import HEALTH_STATE, Quantity, TestResult, TestStatus, Trouble, overall
 from gpuenv.smoke.gpu_health import watched_result
 from gpuenv.smoke.runner import RunSettings, list_devices, run_tasks
@@ -32,6 +33,7 @@ from tests.smoke.payload_runs import (
     running_processes,
     task,
 )
+from tests.support.planted_secrets import LONG_URL, shown_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,6 +105,13 @@ def test_a_timeout_names_the_stage_of_the_test(tmp_path: Path) -> None:
 
 def test_an_early_exit_quotes_standard_error(tmp_path: Path) -> None:
     assert (run_single(tmp_path, "exits_early").detail or "").endswith(": something is wrong")
+
+
+@pytest.mark.parametrize("behaviour", ["quotes_a_secret", "ends_with_a_secret"])
+def test_an_error_is_not_cut_within_a_secret(tmp_path: Path, behaviour: str) -> None:
+    detail = run_single(tmp_path, behaviour).detail or ""
+    assert "cannot open" in detail
+    assert shown_parts(LONG_URL, hide_secrets(detail)) == []
 
 
 def test_the_text_of_an_exception_can_be_written(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from gpuenv.image.engine.container_engine import Engine
 from gpuenv.image.engine.engine_answers import ContainerEnd
 from gpuenv.image.engine.errors import EngineError, tidy_text
 from gpuenv.install.plan import Verification
+from gpuenv.model.redaction import cut_text
 from gpuenv.model.smoke import TestStatus, Trouble
 from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.probe.protocol import numbered, parse_facts
@@ -20,6 +21,7 @@ from gpuenv.smoke.tasks import DEADLINE, DEFAULT_SEED, PAYLOAD, SmokeOptions, de
 
 _PYTHON = "/opt/cupy/bin/python"
 _FOLDER = "gpuenv-verify"
+_LONGEST = 500  # characters shown of an error
 _SECONDS = 300.0  # for what needs no GPU: the first import reads gigabytes from a cold disk
 
 
@@ -76,7 +78,7 @@ def verify_image(engine: Engine, image: str, choice: Choice, ways: Sequence[str]
             facts = parse_facts(run("--several", {"tests": tests}, way, seconds).stdout)
             found = verify_gpus([str(entry.get("name")) for entry in devices], tests, facts)
             return ImageVerification((*verifications, *found.verifications), found.gpus, (*notes, *found.notes))
-        notes.append(f"no GPU by {way}: {census.get('error') or 'the container shows none'}")
+        notes.append(f"no GPU by {way}: {_short(census.get('error') or 'the container shows none')}")
     return ImageVerification(verifications, (), tuple(notes))
 
 
@@ -91,10 +93,10 @@ def groundwork_verifications(facts: Mapping[str, Any], end: ContainerEnd, choice
     for key, value in facts.items():
         kind = key.partition(".")[0]
         if kind in ("import", "compiled"):
-            verifications.append(Verification(key, value is None, "" if value is None else str(value)))
+            verifications.append(Verification(key, value is None, "" if value is None else _short(value)))
         elif kind in ("library", "cache") and isinstance(value, dict):
             verifications.append(
-                Verification(key, value.get("error") is None, str(value.get("error") or _where(value)))
+                Verification(key, value.get("error") is None, _short(value.get("error") or _where(value)))
             )
     nvrtc = facts.get("library.nvrtc")
     found = str(nvrtc.get("version")) if isinstance(nvrtc, dict) else "none"
@@ -106,6 +108,10 @@ def _payload_verification(facts: Mapping[str, Any], end: ContainerEnd) -> Verifi
         return Verification("payload", passed=True, detail="ran to its end")
     how = "was killed at its deadline" if end.exit_code is None else f"ended with exit code {end.exit_code}"
     return Verification("payload", passed=False, detail=f"{how}: {tidy_text(end.stderr)[-300:]}")
+
+
+def _short(value: object) -> str:
+    return cut_text(str(value), _LONGEST)
 
 
 def _where(value: Mapping[str, Any]) -> str:
@@ -155,7 +161,7 @@ def _test_verification(test: Mapping[str, object], result: object) -> Verificati
     is_skipped = status == TestStatus.SKIPPED and entry.get("trouble") != Trouble.NO_DEVICE
     passed = None if is_skipped or status == TestStatus.BUSY else status == TestStatus.PASSED
     duration = float(seconds) if isinstance(seconds, int | float) else 0.0
-    return Verification(f"smoke.{test['name']}", passed, str(entry.get("detail") or status), duration)
+    return Verification(f"smoke.{test['name']}", passed, _short(entry.get("detail") or status), duration)
 
 
 def _payload() -> bytes:

@@ -14,6 +14,7 @@ CONTEXT_LOST = {214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721}
 ILLEGAL_ACCESS = {700, 714, 716, 717, 718}
 HARDWARE = {214, 220}
 
+MOST_TEXT = 4000  # characters of an error that are reported; gpuenv shortens it once its secrets are recognized
 GIB = 1024.0**3
 CONTEXT = 1.5 * GIB  # upper bound of the memory that the driver takes for a context
 RESERVE = 256 << 20  # bytes left free for parallel tests and the libraries' workspaces
@@ -110,8 +111,8 @@ def first_line(error: Exception) -> str:
     """Returns the essential line: CuPy frames messages with = signs and quotes the original import error at the end."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip(" =\t")]
     if "Original error:" in lines[:-1]:
-        return lines[lines.index("Original error:") + 1][:500]
-    return (lines[0] if lines else type(error).__name__)[:500]
+        return lines[lines.index("Original error:") + 1][:MOST_TEXT]
+    return (lines[0] if lines else type(error).__name__)[:MOST_TEXT]
 
 
 # A lack of memory.

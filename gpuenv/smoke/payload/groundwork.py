@@ -11,6 +11,8 @@ import platform
 import tempfile
 from typing import Any, Callable, Dict
 
+from gpuenv.smoke.payload.failures import MOST_TEXT
+
 Emit = Callable[[str, Any], None]
 # The calls that load each library without a device.
 LIBRARIES = (
@@ -139,4 +141,4 @@ def _first_line(error: Exception) -> str:
 
 def _first_text(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip(" =\t")]
-    return lines[0][:300] if lines else ""
+    return lines[0][:MOST_TEXT] if lines else ""

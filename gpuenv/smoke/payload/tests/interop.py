@@ -8,7 +8,7 @@ import numpy as np
 
 from gpuenv.smoke.payload.cupy_device import Skip
 from gpuenv.smoke.payload.expected import exact
-from gpuenv.smoke.payload.failures import is_memory_error
+from gpuenv.smoke.payload.failures import MOST_TEXT, is_memory_error
 from gpuenv.smoke.payload.tests import GpuTest
 
 SECONDS = 40.0
@@ -87,7 +87,7 @@ def error_without_cupy(program: str, seconds: float = SECONDS) -> Optional[str]:
     # The line with the exception is the first unindented one after the last traceback.
     text = done.stderr.decode("utf-8", "replace").rpartition(MARK)[2]
     unindented = [line for line in text.splitlines() if line[:1].strip()]
-    return unindented[0][:300] if unindented else "it ended with exit code %d" % done.returncode
+    return unindented[0][:MOST_TEXT] if unindented else "it ended with exit code %d" % done.returncode
 
 
 class _Library(GpuTest):
