@@ -18,16 +18,18 @@ from gpuenv.install.plan import Plan, Verification
 from gpuenv.matrix.ranges import same_release
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.dependencies import Package, parse, unmet_requirements
+from gpuenv.model.redaction import cut_text
 from gpuenv.probe.children import ChildGroup, Ending
 from gpuenv.probe.context import target_command
 from gpuenv.probe.interpreters import run_interpreter
-from gpuenv.probe.protocol import parse_facts
+from gpuenv.probe.protocol import last_line, parse_facts
 
 # Frameworks that share the CUDA libraries: their imports must keep working.
 _FRAMEWORKS = {"torch": "torch", "jax": "jax", "numba-cuda": "numba.cuda", "tensorflow": "tensorflow"}
 _RAPIDS = re.compile(r"(cudf|cuml|cugraph|rmm|cuvs|cucim)(-cu\d\d)?")
 _NO_DRIVER = re.compile(r"libcuda\.so\.1: cannot open shared object file")
 _MAX_SHOWN = 3
+_LONGEST = 400  # characters shown of an error
 CONSISTENT = "consistent"
 ANOTHER_CUPY = "another CuPy is imported"
 _MAX_PARALLEL = 4
@@ -69,11 +71,11 @@ def import_in_child(child: ImportSettings, module: str) -> ImportResult:
     if result.ending is Ending.CRASHED:
         return ImportResult(module, False, f"killed by {result.signal_name}")
     if result.ending is Ending.NOT_STARTED or "started" not in facts:
-        return ImportResult(
-            module, False, f"the interpreter could not be started: {result.error or result.stderr[-200:]}"
-        )
+        why = result.error or last_line(result.stderr)
+        return ImportResult(module, False, f"the interpreter could not be started: {why}")
     if "error" in facts or "done" not in facts:
-        return ImportResult(module, False, str(facts.get("error", f"exit code {result.exit_code}"))[:400])
+        error = str(facts.get("error", f"exit code {result.exit_code}"))
+        return ImportResult(module, False, cut_text(error, _LONGEST))
     file, release = facts.get("file"), facts.get("release")
     return ImportResult(module, True, f"{release or ''} {file or ''}".strip(), file, release)
 

@@ -23,6 +23,7 @@ from gpuenv.model.secrets import for_the_driver
 from gpuenv.model.strings import parse_integer
 from gpuenv.model.versions import CudaVersion
 from gpuenv.probe.children import Ending, run_child
+from gpuenv.probe.protocol import last_line
 
 _PATIENCE = 300.0
 _GFX = re.compile(rb"amdgcn-amd-amdhsa-+(gfx[0-9a-f]+)")  # entries of a bundle of code for AMD GPUs (clang)
@@ -148,7 +149,7 @@ def ask_nvrtc(folder: Path, environment: Mapping[str, str]) -> Nvrtc:
     command = [sys.executable, "-I", str(script), str(compilers[0]), str(builtins[0])]
     done = run_child(command, for_the_driver(environment), time.monotonic() + _PATIENCE)
     if done.ending is not Ending.EXITED or done.exit_code != 0:
-        raise MeasureError(f"{compilers[0].name}: {done.ending.value}: {' '.join(done.stderr.split())[-300:]}")
+        raise MeasureError(f"{compilers[0].name}: {done.ending.value}: {last_line(done.stderr)}")
     answer = json.loads(done.stdout)
     capabilities = tuple(f"{arch // 10}.{arch % 10}" for arch in answer["archs"])
     if len(answer["ptx"]) != 1:

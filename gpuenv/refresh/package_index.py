@@ -24,12 +24,14 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 from packaging.version import Version
 
 from gpuenv.files import parse_toml
+from gpuenv.model.redaction import hide_secrets
 from gpuenv.probe.children import ChildResult, Ending, run_child
 
 INSTALLER_SECONDS = 900.0  # for one call of pip or uv; a CuPy wheel has about 150 MB
 # Together these see the wheels of every release in the matrix.
 PYTHONS = ("3.11", "3.14")
 # As in the matrix; wheels for musl and for macOS end in the names of the same processors.
+_LONGEST = 600  # characters of an installer's error
 _LINUX = re.compile(r"(?:many)?linux\w*_(x86_64|aarch64)")
 _WINDOWS = {"win_amd64": "windows-x86_64", "win_arm64": "windows-arm64"}
 _LEGACY = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
@@ -108,7 +110,8 @@ def wheel_file(name: str, sha256: str, size: int | None = None, uploaded: str | 
 
 def index_error(subject: str, done: ChildResult) -> PackageIndexError:
     """Returns an error that quotes the installer."""
-    message = " ".join((done.stderr or done.error or f"no answer ({done.ending.value})").split())[-600:]
+    text = " ".join((done.stderr or done.error or f"no answer ({done.ending.value})").split())
+    message = hide_secrets(text)[-_LONGEST:]
     return PackageIndexError(f"{subject}: the package index could not be queried: {message}")
 
 

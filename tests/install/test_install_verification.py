@@ -1,12 +1,38 @@
-"""The verification of an install by GPU tests."""
+"""The verification of an install by imports and GPU tests."""
 
 from __future__ import annotations
 
+import os
+import sys
 from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
 
 from gpuenv.cli.install_verification import smoke_verification
+from gpuenv.install.verify import ImportSettings, import_in_child
+from gpuenv.model.redaction import hide_secrets
 from gpuenv.model.smoke import TestStatus, Trouble
+from gpuenv.probe.children import ChildGroup
 from tests.report.sample_reports import PASSED, WRONG, smoke
+from tests.support.planted_secrets import LONG_URL, shown_parts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("module", ["framework", "sitecustomize"])
+def test_the_error_of_an_import_is_not_cut_within_a_secret(tmp_path: Path, module: str) -> None:
+    text = f"cannot open {LONG_URL.line}"
+    source = (
+        "raise ImportError(text)" if module == "framework" else "import os; os.write(2, text.encode()); os._exit(1)"
+    )
+    (tmp_path / f"{module}.py").write_text(f"text = {text!r}\n{source}\n", encoding="utf-8")
+    environment = {"PATH": os.defpath, "PYTHONPATH": str(tmp_path)}
+    result = import_in_child(ImportSettings(sys.executable, environment, 20.0, ChildGroup()), "framework")
+    assert not result.works
+    assert "cannot open" in result.detail
+    assert shown_parts(LONG_URL, hide_secrets(result.detail)) == []
 
 
 def test_identical_messages_of_several_tests_are_shown_once() -> None:

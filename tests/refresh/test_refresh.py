@@ -17,8 +17,11 @@ from gpuenv.files import user_cache, user_data
 from gpuenv.matrix.canonical import matrix_text
 from gpuenv.matrix.load import load, read_values, to_matrix
 from gpuenv.model.codec import encode
+from gpuenv.probe.children import ChildResult, Ending
+from gpuenv.refresh.package_index import index_error
 from gpuenv.refresh.row_edits import Additions, MatrixLayoutError, NewRow, add_to
 from gpuenv.refresh.summary import changed_answers
+from tests.support.planted_secrets import LONG_URL, shown_parts
 
 TEXT = data_path("matrix.yaml").read_text(encoding="utf-8")
 _MATRIX = load(data_path("matrix.yaml"))
@@ -61,6 +64,13 @@ def _removed_rows() -> tuple[NewRow, ...]:
 
 def _source(row: dict[str, Any]) -> dict[str, Any]:
     return dict(encode(_MATRIX.sources[row["source"]]))
+
+
+def test_the_error_of_an_installer_is_not_cut_within_a_secret() -> None:
+    text = f"error: cannot open {LONG_URL.line} {'a' * 250}"
+    message = str(index_error("cupy", ChildResult(Ending.EXITED, 1, "", text, None, 0.0, 0.0)))
+    assert "cannot open" in message
+    assert shown_parts(LONG_URL, message) == []
 
 
 def test_removed_rows_are_added_back_in_place() -> None:
