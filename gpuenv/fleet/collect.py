@@ -25,6 +25,7 @@ from gpuenv.fleet.runners.task import Answer, Nodes
 from gpuenv.model.codec import encode
 from gpuenv.model.documents import FleetSilence
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.redaction import hide_secrets
 from gpuenv.report.report import primary
 
 _OLDEST = 86_400.0  # seconds: an older report of a node that cannot be asked does not count
@@ -122,7 +123,7 @@ def collect(
     tally, everyone = _Tally(), (*nodes.asked, *nodes.unavailable)
     make_private_folder(folder)
     for node, reason in nodes.unavailable.items():
-        _use_kept_report(folder, node, reason, tally, begun.started_at)
+        _use_kept_report(folder, node, hide_secrets(reason), tally, begun.started_at)
     for answer in answers:
         _take(answer, folder, begun.run, tally)
         progress(tally.counts(len(everyone)))
@@ -148,13 +149,13 @@ def collect(
 def _take(answer: Answer, folder: Path, run: str, tally: _Tally) -> None:
     """Writes the report in the last line of an answer; a login may print others before it."""
     if answer.reason is not None:
-        tally.silent.append(FleetSilence(answer.node, answer.reason))
+        tally.silent.append(FleetSilence(answer.node, hide_secrets(answer.reason)))
         return
     data = answer.output.rstrip().rpartition(b"\n")[2]
     try:
         report = parse_node_report(data)
     except NodeReportError as error:
-        tally.silent.append(FleetSilence(answer.node, f"its answer is no report: {error}"))
+        tally.silent.append(FleetSilence(answer.node, hide_secrets(f"its answer is no report: {error}")))
         return
     document = json.loads(data) | {"node": answer.node, "run": run}
     write_report(folder, answer.node, json.dumps(document, separators=(",", ":")))

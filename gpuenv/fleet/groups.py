@@ -10,6 +10,7 @@ import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -24,7 +25,7 @@ from gpuenv.fleet.node_sets import natural_order
 from gpuenv.fleet.reader import ReportFile
 from gpuenv.model.documents import FleetFile, FleetSilence
 from gpuenv.model.finding import Severity
-from gpuenv.model.redaction import cut_text
+from gpuenv.model.redaction import cut_text, hide_secrets
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.strings import sanitize
 from gpuenv.report.report import Status
@@ -209,7 +210,7 @@ def _summarize(document: dict[str, Any], partial: Partial, known: dict[NodeFindi
         return
     answer = decode_part(_Answer, document, deepest=None)
     if not is_node_name(answer.node):
-        raise NodeReportError(f"{answer.node[:40]!r} is no name of a node")
+        raise NodeReportError(f"{cut_text(answer.node, 40)!r} is no name of a node")
     verdict, group = answer.report, None
     if isinstance(facts := document.get("snapshot"), dict):
         host_only = verdict is not None and verdict.host_only
@@ -227,8 +228,10 @@ def _summarize(document: dict[str, Any], partial: Partial, known: dict[NodeFindi
     partial.add(NodeState(answer.node, moment, findings, _short(answer.error) if answer.error else None))
 
 
+@lru_cache(maxsize=4096)
 def _short(text: str) -> str:
-    return sanitize(cut_text(text, _LONGEST))
+    """A text of a node or a client for the report: shortened, without secrets and control characters."""
+    return sanitize(hide_secrets(cut_text(text, _LONGEST)))
 
 
 def group_of(snapshot: Any, *, host_only: bool) -> str:  # noqa: ANN401 - JSON

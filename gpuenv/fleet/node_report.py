@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 from gpuenv import __version__
 from gpuenv.files import make_private_folder, replace_file
 from gpuenv.model.codec import DecodeError, decode
+from gpuenv.model.redaction import cut_text
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.report.job import host_names
 from gpuenv.report.report import Report
@@ -62,7 +63,7 @@ def load_document(data: bytes) -> dict[str, Any]:
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema not in (SCHEMA, COLLECTION):
         hint = "; a newer gpuenv reads it" if str(schema).startswith(SCHEMA.partition("/")[0] + "/") else ""
-        raise NodeReportError(f"expected schema {SCHEMA}, found {str(schema)[:40]!r}{hint}")
+        raise NodeReportError(f"expected schema {SCHEMA}, found {cut_text(str(schema), 40)!r}{hint}")
     return cast("dict[str, Any]", document)
 
 
@@ -79,7 +80,7 @@ def decode_part(kind: type[R], part: object, *, deepest: int | None = _DEEPEST) 
     try:
         return decode(kind, part)
     except DecodeError as error:
-        raise NodeReportError(str(error)[:200]) from error
+        raise NodeReportError(cut_text(str(error), 200)) from error
 
 
 def parse_node_report(data: bytes) -> NodeReport:
@@ -92,7 +93,7 @@ def parse_node_report(data: bytes) -> NodeReport:
         raise NodeReportError(f"{len(data)} bytes are more than the {LARGEST} that a report may have")
     found = decode_part(NodeReport, load_document(data))
     if not is_node_name(found.node):
-        raise NodeReportError(f"{found.node[:40]!r} is no name of a node")
+        raise NodeReportError(f"{cut_text(found.node, 40)!r} is no name of a node")
     return found
 
 

@@ -8,6 +8,7 @@ from importlib import import_module
 from itertools import product
 
 from gpuenv.fleet.node_report import is_node_name
+from gpuenv.model.redaction import cut_text
 
 _MOST = 1_000_000  # names of a set
 _NUMBERED = re.compile(r"([^.]*?)(\d+)([^\d.]*(?:\..*)?)")  # the last number of the first label of a host name
@@ -66,7 +67,7 @@ def expand_nodes(text: str) -> tuple[str, ...]:
     """
     names: dict[str, None] = {}
     if _PART.sub("", text).strip(", \n") or not text.strip():
-        raise NodeSetError(f"{text[:60]!r} is no set of nodes such as node[001-800],login1")
+        raise NodeSetError(f"{cut_text(text, 60)!r} is no set of nodes such as node[001-800],login1")
     for part in _PART.findall(text):
         pieces = re.split(r"\[([^\[\]]*)\]", part.strip())
         choices = [_numbers(piece) if place % 2 else [piece] for place, piece in enumerate(pieces)]
@@ -74,11 +75,11 @@ def expand_nodes(text: str) -> tuple[str, ...]:
         for choice in choices:
             count = max(count, 1) * len(choice)
         if count > _MOST:
-            raise NodeSetError(f"{part[:60]!r} has more than {_MOST} nodes")
+            raise NodeSetError(f"{cut_text(part, 60)!r} has more than {_MOST} nodes")
         names.update(dict.fromkeys(map("".join, product(*choices))))
     wrong = next((name for name in names if not is_node_name(name)), None)
     if wrong is not None:
-        raise NodeSetError(f"{wrong[:60]!r} is no name of a node")
+        raise NodeSetError(f"{cut_text(wrong, 60)!r} is no name of a node")
     return tuple(names)
 
 
@@ -87,11 +88,11 @@ def _numbers(text: str) -> list[str]:
     for part in text.split(","):
         ends = _RANGE.fullmatch(part.strip())
         if ends is None:
-            raise NodeSetError(f"[{text[:60]}]: expected numbers and ranges, such as 001-800,805")
+            raise NodeSetError(f"[{cut_text(text, 60)}]: expected numbers and ranges, such as 001-800,805")
         first, last = ends[1], ends[2] or ends[1]
         if int(last) < int(first):
-            raise NodeSetError(f"[{text[:60]}]: {first}-{last} ends before it begins")
+            raise NodeSetError(f"[{cut_text(text, 60)}]: {first}-{last} ends before it begins")
         if len(found) + int(last) - int(first) > _MOST:
-            raise NodeSetError(f"[{text[:60]}] has more than {_MOST} numbers")
+            raise NodeSetError(f"[{cut_text(text, 60)}] has more than {_MOST} numbers")
         found += [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]
     return found

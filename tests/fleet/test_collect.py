@@ -187,6 +187,22 @@ def test_the_reason_of_a_silent_node_is_not_cut_within_a_secret() -> None:
     assert shown_parts(LONG_URL, hide_secrets(found.reason)) == []
 
 
+def test_no_result_shows_a_secret_of_a_client_or_a_node(tmp_path: Path) -> None:
+    folder, line = tmp_path / "reports", LONG_URL.line
+    odd = json.dumps({"schema": line}).encode()
+    answers = [Answer("n1", b"", f"cannot open {line}"), Answer("n2", odd), Answer("n3", FIT)]
+    nodes = Nodes(("n1", "n2", "n3"), {"n4": f"drained: see {line}"})
+    found = collected(folder, answers, nodes)
+    (folder / "n5.json").write_bytes(odd)
+    (folder / "n6.json").write_bytes(FIT.replace(b"someone", line.encode()))
+    shown = [str(found), (folder / "_collection.json").read_text(encoding="utf-8")]
+    for form in ("text", "json", "html", "junit", "prometheus"):
+        gpuenv("fleet", "report", folder, "--format", f"{form}={tmp_path / form}")
+        shown.append((tmp_path / form).read_text(encoding="utf-8"))
+    assert "cannot open" in shown[0]
+    assert [shown_parts(LONG_URL, text) for text in shown] == [[]] * len(shown)
+
+
 def test_an_interrupt_ends_every_client_and_keeps_the_reports(tmp_path: Path) -> None:
     client, text = tmp_path / "ssh", tmp_path / "report"
     text.write_bytes(FIT)

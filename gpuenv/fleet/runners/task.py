@@ -63,7 +63,7 @@ def checked_names(names: Sequence[str]) -> tuple[str, ...]:
     """
     wrong = [name for name in names if not is_node_name(name)]
     if wrong:
-        raise RunnerError(f"{wrong[0][:80]!r} cannot be the name of a node")
+        raise RunnerError(f"{cut_text(wrong[0], 80)!r} cannot be the name of a node")
     return tuple(dict.fromkeys(names))
 
 
