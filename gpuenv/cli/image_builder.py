@@ -47,6 +47,7 @@ from gpuenv.install.environment import query_scheme
 from gpuenv.install.exceptions import InstallError
 from gpuenv.install.plan import Pin, PlannedCommand
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.redaction import cut_text
 from gpuenv.model.strings import parse_integer
 
 if TYPE_CHECKING:
@@ -221,7 +222,9 @@ def _created(matrix: Matrix) -> int:
     if value is not None:
         seconds = parse_integer(value, len(str(_LAST_SECOND)))
         if seconds is None or seconds > _LAST_SECOND:
-            raise CommandError(ExitCode.USAGE, f"SOURCE_DATE_EPOCH={value[:20]!r}: expected seconds since 1970")
+            raise CommandError(
+                ExitCode.USAGE, f"SOURCE_DATE_EPOCH={cut_text(value, 20)!r}: expected seconds since 1970"
+            )
         return seconds
     try:
         return int(datetime.fromisoformat(matrix.revision).replace(tzinfo=timezone.utc).timestamp())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from gpuenv.model.finding import Severity
+from gpuenv.model.redaction import cut_text
 
 VISIBLE_DEVICES, DRIVER_CAPABILITIES = "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"
 CUDA_VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
@@ -27,7 +28,7 @@ def capabilities_fault(value: str) -> tuple[str, Severity] | None:
         return None
     unknown = [word for word in words if word not in _CAPABILITIES]
     if unknown:
-        return f"names {unknown[0][:40]!r}, which the container toolkit refuses", Severity.ERROR
+        return f"names {cut_text(unknown[0], 40)!r}, which the container toolkit refuses", Severity.ERROR
     if "compute" not in words:
         return "lacks compute: there is no libcuda in the container", Severity.ERROR
     if "utility" not in words:

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from gpuenv.model.redaction import cut_text
+
 HUB = "docker.io"
 _HUB_HOSTS = (HUB, "index.docker.io", "registry-1.docker.io")
 _PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
@@ -22,6 +24,7 @@ _REFERENCE = re.compile(
     r"(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?"
 )
 _MAX_NAME = 255
+_LONGEST = 80  # characters shown of a text
 # A name of 64 hexadecimal digits is refused (distribution/reference, normalize.go, ParseNormalizedNamed).
 _ID = re.compile(r"(?:sha256:)?[0-9a-f]{64}")
 # containers-transports(5), read November 2026.
@@ -69,7 +72,7 @@ def parse_reference(text: str) -> ImageReference:
     """
     match = _REFERENCE.fullmatch(text)
     if match is None or len(match["name"]) > _MAX_NAME:
-        raise ImageReferenceError(f"{text[:80]!r} is not a name of an image: {_problem(text)}")
+        raise ImageReferenceError(f"{cut_text(text, _LONGEST)!r} is not a name of an image: {_problem(text)}")
     domain, slash, path = match["name"].partition("/")
     if not slash or not (re.search(r"[.:\[]", domain) or domain == "localhost" or domain != domain.lower()):
         domain, path = HUB, match["name"]
@@ -107,7 +110,8 @@ def _name(text: str) -> str | None:
 def _problem(text: str) -> str:
     """Why a text is no reference."""
     if transport := _TRANSPORT.match(text):
-        return f"{transport[0]} is how skopeo and Podman write it; here it is {text.removeprefix(transport[0])[:80]}"
+        shown = cut_text(text.removeprefix(transport[0]), _LONGEST)
+        return f"{transport[0]} is how skopeo and Podman write it; here it is {shown}"
     if text.startswith(("http://", "https://")):
         return "it is the address of a page; expected a name such as nvidia/cuda:TAG or nvcr.io/nvidia/pytorch:TAG"
     if any(sign in text for sign in "${}<>%"):
@@ -118,5 +122,5 @@ def _problem(text: str) -> str:
     path = name.rpartition(":")[0] if ":" in name.rpartition("/")[2] else name
     lower = text.replace(path, path.lower(), 1)
     if lower != text and _REFERENCE.fullmatch(lower):
-        return f"expected lower case: {lower[:80]}"
+        return f"expected lower case: {cut_text(lower, _LONGEST)}"
     return "expected name:tag, all but the tag in lower case"

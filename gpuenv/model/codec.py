@@ -15,6 +15,7 @@ from enum import Enum
 from functools import cache, lru_cache
 from typing import Any, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from gpuenv.model.redaction import cut_text
 from gpuenv.model.strings import MAX_INTEGER, sanitize
 
 R = TypeVar("R")
@@ -252,4 +253,4 @@ def _within(step: str, error: DecodeError) -> DecodeError:
 
 
 def _error(expected: str, data: object) -> DecodeError:
-    return DecodeError("", f"expected {expected}, found {repr(data)[:60]}")
+    return DecodeError("", f"expected {expected}, found {cut_text(repr(data), 60)}")

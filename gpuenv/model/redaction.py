@@ -182,6 +182,11 @@ def cut_text(text: str, most: int) -> str:
         end = min(lost)
 
 
+def excerpt(text: str) -> str:
+    """The text shortened to 60 characters, with question marks for unprintable ones."""
+    return "".join(character if character.isprintable() else "?" for character in cut_text(text, 60))
+
+
 def _is_within(span: Span, others: Iterable[Span]) -> bool:
     return any(first <= span[0] and span[1] <= last for first, last in others)
 

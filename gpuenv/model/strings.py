@@ -82,11 +82,6 @@ def sanitize_line(text: str) -> str:
     return _COMMAND.sub(lambda match: f"{match[0][:-1]}\\u{ord(match[0][-1]):04x}", sanitize(text))
 
 
-def excerpt(text: str) -> str:
-    """Returns the first 60 characters, with question marks for unprintable ones."""
-    return "".join(character if character.isprintable() else "?" for character in text[:60])
-
-
 class Lines(str):
     """A text of several lines; a line break within one of them is escaped, as in any other text that is printed."""
 

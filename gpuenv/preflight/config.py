@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from gpuenv.files import open_regular, others_access
+from gpuenv.model.redaction import cut_text, excerpt
 from gpuenv.model.smoke_level import SmokeLevel
-from gpuenv.model.strings import Lines, decode_text, did_you_mean, error_reason, excerpt
+from gpuenv.model.strings import Lines, decode_text, did_you_mean, error_reason
 
 if TYPE_CHECKING:
     from gpuenv.model.finding import Suppression
@@ -231,7 +232,7 @@ class _ConfigParser:
         timeout, wait = self._seconds(data, "timeout"), self._seconds(data, "wait")
         retry = data.get("retry-elsewhere")
         if retry is not None and not isinstance(retry, bool):
-            self._fault("retry-elsewhere", f"expected true or false, found {retry!r:.40}")
+            self._fault("retry-elsewhere", f"expected true or false, found {cut_text(repr(retry), 40)}")
         smoke = self._level(data.get("smoke"))
         fail_on = self._fail_on(data.get("fail-on", []))
         if self.faults:
@@ -258,7 +259,7 @@ class _ConfigParser:
             return None if value is None else SmokeLevel(value)
         # The option alone means quick.
         hint = "; did you mean quick?" if value is True else did_you_mean(str(value), names, before="; ", cutoff=0.5)
-        found = str(value).lower() if isinstance(value, bool) else repr(value)[:40]
+        found = str(value).lower() if isinstance(value, bool) else cut_text(repr(value), 40)
         self._fault("smoke", f"expected one of {', '.join(names)}, found {found}{hint}")
         return None
 
@@ -267,7 +268,7 @@ class _ConfigParser:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MAX_SECONDS:
-            self._fault(key, f"expected seconds, at most {_MAX_SECONDS}, found {value!r:.40}")
+            self._fault(key, f"expected seconds, at most {_MAX_SECONDS}, found {cut_text(repr(value), 40)}")
             return None
         return float(value)
 

@@ -27,8 +27,9 @@ from gpuenv.matrix.needs import visible_gpus
 from gpuenv.model.cupy import cuda_major, is_published
 from gpuenv.model.errors import GpuenvError
 from gpuenv.model.reading import Reading
+from gpuenv.model.redaction import excerpt
 from gpuenv.model.snapshot import Container, Gpu, Snapshot, SourceState, architecture, operating_system
-from gpuenv.model.strings import excerpt, format_size, parse_integer, parse_size
+from gpuenv.model.strings import format_size, parse_integer, parse_size
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 
 # The types of values.

@@ -16,7 +16,7 @@ from gpuenv.model.strings import Lines
 from gpuenv.report.explanation import explanation_text
 from tests.cli.program import gpuenv
 from tests.cli.snapshots import UNFIT, replace_facts, write_snapshot
-from tests.support.planted_secrets import HARMLESS, PLANTED, PRIVATE_KEY, shown_parts
+from tests.support.planted_secrets import HARMLESS, LONG_URL, PLANTED, PRIVATE_KEY, shown_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,6 +90,32 @@ def test_messages_on_standard_error_hide_secrets(capsys: pytest.CaptureFixture[s
     assert leaks(capsys.readouterr().err) == {}
     complain(Lines(HARMLESS))
     assert capsys.readouterr().err.splitlines() == list(HARMLESS)
+
+
+def test_no_complaint_about_an_input_is_cut_within_a_secret(tmp_path: Path) -> None:
+    url = LONG_URL.line
+    files = {
+        "image": f"FROM {url} a word\n",
+        "word": f"FROM ubuntu\n{url} x\n",
+        "escape": f"# escape={url}\nFROM ubuntu\n",
+        "snapshot": json.dumps({"schema": "gpuenv.snapshot/1", "gpus": url}),
+        "config": f'[doctor]\n"{url}" = 1\n',
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    dockerfile = ("check-image", "--no-probe", "--dockerfile")
+    for arguments in (
+        ("check-image", url),
+        ("check-image", f"docker://{url}"),
+        *((*dockerfile, tmp_path / name) for name in ("image", "word", "escape")),
+        ("doctor", "--snapshot", tmp_path / "snapshot"),
+        ("preflight", "--no-config", "--require", url),
+        ("preflight", "--config", tmp_path / "config"),
+        ("fleet", "collect", "--via", "ssh", "--nodes", f"{url}x"),
+    ):
+        result = gpuenv(*arguments)
+        assert result.returncode != 0, arguments
+        assert shown_parts(LONG_URL, result.stdout + result.stderr) == [], arguments
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from gpuenv.image.build.packages import optional_library
 from gpuenv.image.build.plan import Choice, ImageKind, ImagePlan
 from gpuenv.install.lockfile import lock_text
 from gpuenv.install.plan import Pin
+from gpuenv.model.redaction import cut_text
 
 REPOSITORY = "gpuenv-cupy"
 DOCKERFILE, LOCK, TIDY, SBOM = "Dockerfile", "requirements.txt", "tidy.py", "sbom.cdx.json"
@@ -190,9 +191,11 @@ def _library_path(choice: Choice) -> str:
 def _label(name: str, value: str) -> str:
     """A label as ``NAME="VALUE"``, with variables, quotes and backslashes escaped."""
     if not _NAME.fullmatch(name):
-        raise RenderError(f"{name[:60]!r} is not a name of a label: expected letters, digits, '.', '-', '_' and '/'")
+        raise RenderError(
+            f"{cut_text(name, 60)!r} is not a name of a label: expected letters, digits, '.', '-', '_' and '/'"
+        )
     if _CONTROL.search(value):
-        raise RenderError(f"{value[:60]!r}: a label cannot contain a line break or another control character")
+        raise RenderError(f"{cut_text(value, 60)!r}: a label cannot contain a line break or another control character")
     return f'{name}="' + re.sub(r'([\\"$])', r"\\\1", value) + '"'
 
 

@@ -15,6 +15,8 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gpuenv.model.redaction import cut_text
+
 LARGEST = 1 << 20  # characters
 _DIRECTIVE = re.compile(r"#\s*([A-Za-z][A-Za-z0-9]*)\s*=\s*(\S.*)")
 _KEYWORD = re.compile(r"\s*([A-Za-z]+)(?:\s+|$)")
@@ -129,7 +131,7 @@ def _escape(lines: list[str]) -> str:
         if name in found:
             raise DockerfileError(f"line {number}: the directive {name} appears twice")
         if name == "escape" and value not in ("\\", "`"):
-            raise DockerfileError(f"line {number}: escape={value[:20]}: expected \\ or `")
+            raise DockerfileError(f"line {number}: escape={cut_text(value, 20)}: expected \\ or `")
         found[name] = value
     return found.get("escape", "\\")
 
@@ -177,7 +179,7 @@ def _head(source: SourceText, line: int) -> tuple[str, tuple[str, ...], SourceTe
     match = _KEYWORD.match(source.text)
     if match is None or match[1].upper() not in _KEYWORDS:
         word = (source.text.split() or ["nothing"])[0]
-        raise DockerfileError(f"line {line}: {word[:40]!r} is not an instruction of a Dockerfile")
+        raise DockerfileError(f"line {line}: {cut_text(word, 40)!r} is not an instruction of a Dockerfile")
     flags: list[str] = []
     position = match.end()
     while (flag := _FLAG.match(source.text, position)) is not None:

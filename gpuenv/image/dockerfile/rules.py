@@ -74,7 +74,7 @@ def symptom_at(
 
 
 def _base_evidence(target: BuildTarget) -> Evidence:
-    return Evidence("base image", target.base.text[:200], f"line {target.stages[0].line}")
+    return Evidence("base image", cut_text(target.base.text, 200), f"line {target.stages[0].line}")
 
 
 def _cupy_evidence(install: Install) -> Evidence:
@@ -585,7 +585,7 @@ def base_without_name(target: BuildTarget) -> FileSymptoms:
     if base.text and base.name is None and written and is_known(base.text) and "@" not in base.text:
         yield symptom_at(
             target.location(target.stages[0]),
-            f"{base.text[:80]} is not a name of an image, so the build fails",
+            f"{cut_text(base.text, 80)} is not a name of an image, so the build fails",
             "Write it as name:tag, the name in lower case.",
             _base_evidence(target),
         )

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from gpuenv.image.dockerfile.parse import WORD, DockerfileError, Instruction, SourceText
 from gpuenv.image.dockerfile.variables import is_known, substitute
 from gpuenv.image.inspect.image_facts import parse_platform
+from gpuenv.model.redaction import cut_text
 
 _FROM = re.compile(r"(\S+)(?:\s+[Aa][Ss]\s+(\S+))?\s*$")
 _PAIR = re.compile(r"([A-Za-z_][\w.-]*)=((?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|\\.|[^\s\"'\\])*)\s*")
@@ -125,7 +126,7 @@ def _stage(group: list[Instruction], before: list[Stage], outer: Mapping[str, st
     first, *rest = group
     match = _FROM.match(first.body.text.strip())
     if match is None:
-        raise DockerfileError(f"line {first.line}: FROM {first.body.text.strip()[:40]!r}: expected an image")
+        raise DockerfileError(f"line {first.line}: FROM {cut_text(first.body.text.strip(), 40)!r}: expected an image")
     lookup = {**outer, **given}.get
     base = substitute(match[1].strip("\"'"), lookup)
     names = {stage.name: stage.number for stage in before if stage.name}

@@ -16,6 +16,7 @@ from typing import Any
 
 from gpuenv.files import home_folder, read_regular
 from gpuenv.image.engine.errors import EngineError
+from gpuenv.model.redaction import cut_text
 
 _LARGEST = 1 << 20
 _DEFAULT_CONTEXT = ("", "default")
@@ -87,11 +88,11 @@ def _endpoint(folder: Path, name: str) -> tuple[str, bool]:
         endpoint = read_object(path)["Endpoints"]["docker"]
         host, unverified = endpoint["Host"], endpoint.get("SkipTLSVerify") is True
     except FileNotFoundError as error:
-        raise EngineError(f"there is no Docker context {name[:80]!r}", _REMEDY) from error
+        raise EngineError(f"there is no Docker context {cut_text(name, 80)!r}", _REMEDY) from error
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise EngineError(f"the Docker context {name[:80]!r} cannot be read: {path}", _REMEDY) from error
+        raise EngineError(f"the Docker context {cut_text(name, 80)!r} cannot be read: {path}", _REMEDY) from error
     if not isinstance(host, str) or not host:
-        raise EngineError(f"the Docker context {name[:80]!r} has no address of an engine", _REMEDY)
+        raise EngineError(f"the Docker context {cut_text(name, 80)!r} has no address of an engine", _REMEDY)
     return host, unverified
 
 

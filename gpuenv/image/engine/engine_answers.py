@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuenv.image.reference import digest_in
+from gpuenv.model.redaction import cut_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ def object_of(answer: object, what: str) -> Mapping[str, Any]:
     if answer is None:
         return {}
     if not isinstance(answer, dict):
-        raise ValueError(f"its answer about {what} is not an object: {str(answer)[:60]}")  # noqa: TRY004 - an answer
+        raise ValueError(f"its answer about {what} is not an object: {cut_text(str(answer), 60)}")  # noqa: TRY004 - an answer
     return answer
 
 
@@ -134,7 +135,7 @@ def list_of(answer: object, what: str) -> list[Any]:
     if answer is None:
         return []
     if not isinstance(answer, list):
-        raise ValueError(f"its answer about {what} is not a list: {str(answer)[:60]}")  # noqa: TRY004 - an answer
+        raise ValueError(f"its answer about {what} is not a list: {cut_text(str(answer), 60)}")  # noqa: TRY004 - an answer
     return answer
 
 

@@ -22,6 +22,7 @@ from gpuenv.image.inspect.manifest import (
     read_image,
     verify,
 )
+from gpuenv.model.redaction import cut_text
 from gpuenv.model.strings import Lines, error_reason
 
 _MAX_NAMES = 8
@@ -127,7 +128,7 @@ def _read_saved(read: _Read, listing: object, subject: str) -> ImageFacts:
         raise ImageError(f"{subject}: manifest.json names no configuration")
     configuration = read(str(PurePosixPath(name)), MAX_CONFIGURATION)
     if configuration is None:
-        raise ImageError(f"{subject}: {name[:80]} is missing")
+        raise ImageError(f"{subject}: {cut_text(name, 80)} is missing")
     return facts_from_configuration(load_json(configuration, subject), subject, "archive")
 
 
@@ -140,7 +141,7 @@ def _saved_name(entry: dict[str, Any]) -> str:
 def _refuse_several(images: dict[str, object], subject: str) -> None:
     """Refuses an archive of several images, since it is not clear which one is meant."""
     if len(set(map(str, images.values()))) > 1:
-        names = ", ".join(name[:80] for name in [*images][:_MAX_NAMES])
+        names = ", ".join(cut_text(name, 80) for name in [*images][:_MAX_NAMES])
         more = f" and {len(images) - _MAX_NAMES} more" if len(images) > _MAX_NAMES else ""
         raise ImageError(
             f"{subject}: contains several images: {names}{more}", "docker save -o FILE NAME saves a single image"

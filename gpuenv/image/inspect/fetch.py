@@ -24,6 +24,7 @@ from gpuenv.image.inspect.image_facts import (
 )
 from gpuenv.image.inspect.registry import Registry
 from gpuenv.image.reference import ImageReference, ImageReferenceError, digest_in, is_image_id, parse_reference
+from gpuenv.model.redaction import cut_text
 from gpuenv.net import run_within
 
 _FILE_NAME = re.compile(r"(?:^|/|^(?:docker|oci)-archive:)[^/:]*\.(?:tar|tgz|oci|sif|sqsh)(?:\.\w+)?$")
@@ -172,7 +173,7 @@ def _inspect_local(reference: str, address: str, timeout: float, environment: Ma
         return None
     except (docker.errors.DockerException, EngineError, OSError, ValueError) as error:  # OSError: also of requests
         found = engine_error(error, f"the engine at {address}")
-        raise ImageError(found.message.split("\n")[0][:300], found.remedy) from error
+        raise ImageError(cut_text(found.message.split("\n")[0], 300), found.remedy) from error
 
 
 def _facts(answer: object, history: object, reference: str) -> ImageFacts:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpuenv.model.redaction import cut_text
+
 _MAX_STEPS, _MAX_STEP = 500, 20_000
 _ARCHITECTURES = {"x86_64": "amd64", "x64": "amd64", "aarch64": "arm64", "i386": "386", "i686": "386", "x86": "386"}
 _PLATFORM = re.compile(r"([a-z0-9_]+)/([a-z0-9_]+)(?:/([a-z0-9_.]+))?")
@@ -117,7 +119,7 @@ def facts_from_configuration(data: object, reference: str, source: str) -> Image
         platform=str(platform) if platform else None,
         environment=_environment(config.get("Env")),
         labels={str(key): str(value) for key, value in labels.items()} if isinstance(labels, dict) else {},
-        history=tuple(text[:_MAX_STEP] for step in steps if (text := _text(step))),
+        history=tuple(cut_text(text, _MAX_STEP) for step in steps if (text := _text(step))),
         layers=len(layers) if isinstance(layers, list) else None,
         user=_text(config.get("User")),
         created=_text(data.get("created")),

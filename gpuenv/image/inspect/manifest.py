@@ -21,6 +21,7 @@ from gpuenv.image.inspect.image_facts import (
     objects_in,
     platform_of,
 )
+from gpuenv.model.redaction import cut_text
 
 MEDIA_TYPES = (
     "application/vnd.oci.image.index.v1+json",
@@ -119,7 +120,7 @@ def _read_configuration(manifest: dict[str, Any], subject: str, store: ImageStor
     config = manifest["config"] if isinstance(manifest["config"], dict) else {}
     digest, media_type = _digest_of(config, subject), str(config.get("mediaType") or _UNTYPED)
     if media_type != _UNTYPED and ".image." not in media_type:  # a chart, a signature, a model
-        kind = str(manifest.get("artifactType") or media_type)[:80]
+        kind = cut_text(str(manifest.get("artifactType") or media_type), 80)
         raise ImageError(f"{subject}: is not a container image: its type is {kind}", is_input=True)
     return facts_from_configuration(load_json(store.configuration(digest), subject), subject, store.source)
 
@@ -127,7 +128,7 @@ def _read_configuration(manifest: dict[str, Any], subject: str, store: ImageStor
 def _digest_of(descriptor: dict[str, Any], subject: str) -> str:
     digest = descriptor.get("digest")
     if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
-        raise ImageError(f"{subject}: a descriptor without a sha256 or sha512 digest: {str(digest)[:80]!r}")
+        raise ImageError(f"{subject}: a descriptor without a sha256 or sha512 digest: {cut_text(str(digest), 80)!r}")
     return digest
 
 
@@ -166,7 +167,7 @@ def verify(data: bytes, digest: str, subject: str) -> bytes:
         ImageError: if they have another digest.
     """
     if not _DIGEST.fullmatch(digest):
-        raise ImageError(f"{subject}: {digest[:80]!r} is not a digest of sha256 or sha512")
+        raise ImageError(f"{subject}: {cut_text(digest, 80)!r} is not a digest of sha256 or sha512")
     found = compute_digest(data, digest.partition(":")[0])
     if found != digest:
         raise ImageError(f"{subject}: wrong content: its digest is {found}, expected {digest}")

@@ -19,6 +19,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from gpuenv.model.redaction import cut_text
+
 _PREFIX, _JETPACK = "NVIDIA_REQUIRE_", "NVIDIA_REQUIRE_JETPACK"
 _DISABLE, _CUDA, _CUDA_VERSION = "NVIDIA_DISABLE_REQUIRE", "NVIDIA_REQUIRE_CUDA", "CUDA_VERSION"
 _TRUE = {"1", "t", "T", "TRUE", "true", "True"}  # what Go's strconv.ParseBool takes for true
@@ -153,7 +155,7 @@ def _parts(version: str) -> list[tuple[int, str]]:
 def summarize(requirement: Requirement) -> str:
     """The first alternative of a requirement in words, with a summary of the others."""
     first = ", ".join(map(str, requirement[0])) if requirement else "nothing"
-    first = first if len(first) <= _MAX_TEXT else f"{first[:_MAX_TEXT]}..."
+    first = cut_text(first, _MAX_TEXT)
     branches, _ = _branch_windows(requirement)
     if branches:
         return f"{first} (or a driver of branch {_join_or(branches)} with a GPU of a listed brand)"

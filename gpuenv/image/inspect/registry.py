@@ -127,10 +127,14 @@ class Registry:
         try:
             parts = urlsplit(realm)
         except ValueError as error:
-            raise ImageError(f"{self.image}: the registry names {realm[:80]!r} for its tokens: {error}") from error
+            raise ImageError(
+                f"{self.image}: the registry names {cut_text(realm, 80)!r} for its tokens: {error}"
+            ) from error
         is_plain = parts.scheme == "http" and is_loopback(parts.netloc) and self._scheme == "http"
         if parts.scheme != "https" and not is_plain:
-            raise ImageError(f"{self.image}: the registry names {realm[:80]!r} for its tokens, which is not encrypted")
+            raise ImageError(
+                f"{self.image}: the registry names {cut_text(realm, 80)!r} for its tokens, which is not encrypted"
+            )
         return f"Bearer {self._get_token(realm, parameters)}"
 
     def _get_token(self, realm: str, parameters: dict[str, str]) -> str:
