@@ -23,7 +23,7 @@ from gpuenv.probe.raw import parse_message
 _MAX_VALUES = 2000
 _MIN_LINE = 3  # characters; shorter lines are skipped, except numbers
 _MESSAGE = pattern(r"NVRM: \S")  # of the driver, in the kernel log
-_MAX_MESSAGES, _MAX_MESSAGE = 50, 400
+_MAX_MESSAGES = 50
 _MAX_RAW_LINE = 1 << 15  # characters: a report in a JSON string is one line
 _MAX_PARTS = 4000  # lines in a raw line
 _MAX_LINE = 4096  # characters of a printed line
@@ -55,7 +55,7 @@ def read_paste(text: str) -> PasteContent:
         is_element = line.startswith("<") and line.endswith(">")
         facts = gpus.read_element(line) if is_element else list(chain.from_iterable(read(line) for read in readers))
         if _MESSAGE.match(line):
-            log += [line[:_MAX_MESSAGE]] if len(log) < _MAX_MESSAGES else []
+            log += [line] if len(log) < _MAX_MESSAGES else []
             facts.append((outputs.DMESG, "", ""))
         if MUSL.match(line):
             musl = number

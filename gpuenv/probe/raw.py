@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from gpuenv.model.codec import DecodeError, decode
 from gpuenv.model.nvidia import pci_key, xid_event
 from gpuenv.model.reading import Answer, Reading, known, missing
+from gpuenv.model.redaction import cut_text
 from gpuenv.model.snapshot import KernelMessage, Source
 from gpuenv.model.strings import pattern
 from gpuenv.model.versions import DriverVersion
@@ -20,6 +21,7 @@ A = TypeVar("A")
 
 NO_SOURCE = "no source reports it"
 NOT_READ = "not checked"
+_LONGEST_MESSAGE = 400  # characters shown of a line of the kernel log
 _NAMED_GPU = pattern(
     r"NVRM: (?:GPU |GPU at )(?:PCI:)?((?:[0-9a-f]{4,8}:)[0-9a-f]{2}:[0-9a-f]{2})(\.[0-7])?", re.IGNORECASE
 )
@@ -143,6 +145,7 @@ def file_version(path: str | None) -> Answer[DriverVersion] | None:
 
 def parse_message(text: str) -> KernelMessage:
     """A line of the kernel log with the Xid event or the GPU that it names."""
+    text = cut_text(text, _LONGEST_MESSAGE)
     event = xid_event(text)
     if event:
         return KernelMessage(text, *event)

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.reading import Reading, known, missing, settle
+from gpuenv.model.redaction import cut_text
 from gpuenv.model.snapshot import (
     CupyInstallation,
     Dependent,
@@ -25,6 +26,7 @@ V = TypeVar("V")
 INTERPRETER = "the target's interpreter"
 _IMPORTS = "the target's import system"
 _CACHE = "CUPY_CACHE_DIR and the home folder"
+_LONGEST = 300  # characters shown of an error
 _NO_MODULE = "no module of this name was found"
 
 
@@ -33,7 +35,7 @@ def assemble_target(raw: RawFacts) -> Target:
     facts = raw.target
     reason = raw.target_reason or f"{INTERPRETER} printed nothing"
     answered = bool(facts.text("python"))
-    no_extension = raw.libraries.text("extension_error") or _missing_reason(raw, "libraries")
+    no_extension = _error(raw, "extension_error") or _missing_reason(raw, "libraries")
     distributions = facts.all("distributions", CupyInstallation)
     by_conda = facts.get("conda_packages", dict[str, str]) or {}
     packages = by_conda | {entry.distribution: entry.release for entry in reversed(distributions)}
@@ -136,7 +138,13 @@ def _setting(raw: RawFacts, value: V | None, absent: str) -> Reading[V]:
         return known(value, "CuPy's own code")
     if "cuda_path" in raw.libraries:
         return missing(absent)
-    return missing(raw.libraries.text("settings_error") or _missing_reason(raw, "libraries"))
+    return missing(_error(raw, "settings_error") or _missing_reason(raw, "libraries"))
+
+
+def _error(raw: RawFacts, name: str) -> str | None:
+    """An error in the target's loader or in CuPy's own code, shortened."""
+    text = raw.libraries.text(name)
+    return None if text is None else cut_text(text, _LONGEST)
 
 
 def _missing_reason(raw: RawFacts, name: str) -> str:

@@ -8,15 +8,26 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuenv.model.redaction import hide_secrets
 from gpuenv.probe.assembly import kernel_log
 from tests.install.mounts import mounted
 from tests.probe.probe_runs import kernel_of
 from tests.probe.raw_facts import KernelFacts, RawLog
+from tests.support.planted_secrets import LONG_URL, shown_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1122, GPU has fallen off the bus."
+
+
+def test_a_long_line_is_not_cut_within_a_secret(tmp_path: Path) -> None:
+    line = f"Command line: root=/dev/sda1 nvidia-drm.modeset=1 {'quiet ' * 50} ignition.url={LONG_URL.line}"
+    found = kernel_log(KernelFacts(kernel_log=log_of(tmp_path, {"var/log/dmesg": f"[    0.000000] {line}\n"})))
+    (message,) = found.value or ()
+    assert message.text.startswith("Command line: root=/dev/sda1 nvidia-drm")
+    assert len(message.text) <= 400
+    assert shown_parts(LONG_URL, hide_secrets(message.text)) == []
 
 
 def log_of(root: Path, files: Mapping[str, str]) -> RawLog:

@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuenv.model.redaction import hide_secrets
 from gpuenv.model.snapshot import SourceState
+from gpuenv.probe.assembly import assemble
 from gpuenv.probe.context import script
+from gpuenv.probe.raw import RawFacts
 from tests.install.mounts import mounted
 from tests.probe.probe_runs import probe_context, probe_libraries
 from tests.probe.raw_facts import Distribution, LibraryFact, LibraryFacts, TargetFacts
 from tests.probe.venvs import interpreter_of, make_venv
+from tests.support.planted_secrets import LONG_URL, shown_parts
 
 if TYPE_CHECKING:
     from gpuenv.model.snapshot import Source
@@ -215,6 +219,20 @@ def test_a_broken_module_of_cupy_does_not_affect_the_libraries(
     assert len([entry for entry in facts.libraries or () if entry.path]) == len(NAMES)
     assert "cuda_path" not in facts
     assert "SyntaxError" in (facts.settings_error or "")
+
+
+def test_an_error_of_cupys_module_is_not_cut_within_a_secret(
+    interpreter: Path, libraries: Libraries, tmp_path: Path
+) -> None:
+    libraries.make_all()
+    (tmp_path / "cupy").mkdir()
+    (tmp_path / "cupy/_environment.py").write_text(f"raise OSError('cannot open {LONG_URL.line}')\n", encoding="utf-8")
+    target = TargetFacts(distributions=(Distribution("cupy-cuda12x", "13.6.0", str(tmp_path)),))
+    ctx = probe_context({"LD_LIBRARY_PATH": str(libraries.folder)})
+    facts, source = probe_libraries(ctx, str(interpreter), target)
+    reason = assemble(RawFacts(target=target, libraries=facts, sources=(source,)), None).target.cuda_path.reason or ""
+    assert "cannot open" in reason
+    assert shown_parts(LONG_URL, hide_secrets(reason)) == []
 
 
 def test_a_memory_limit_that_prevents_loading_is_reported(

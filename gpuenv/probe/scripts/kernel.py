@@ -782,7 +782,8 @@ def _versions(root: str, path: str, headers: list[str]) -> list[tuple[str, str]]
 
 _FILES = ("/var/log/kern.log", "/var/log/messages", "/var/log/dmesg")
 _TAIL = 1_000_000  # bytes read from the end of a file
-_MOST, _MOST_DECISIVE, _LONGEST = 50, 30, 400
+_MOST, _MOST_DECISIVE = 50, 30
+_LONGEST = 4000  # characters of a line; it is shortened once its secrets are recognized
 # Case-insensitive; a search for each is far cheaper than one pattern for all.
 _RELEVANT = (
     *("nvrm", "nvidia", "nouveau", "xid", "module verification failed", "unsigned module", "is rejected"),

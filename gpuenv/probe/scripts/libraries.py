@@ -43,6 +43,7 @@ INDIRECT = (
 NOT_FOUND = "DynamicLibNotFoundError"  # raised by cuda-pathfinder for a library that it cannot find
 FINDER_NAMES = {"cusparselt": "cusparseLt"}  # where cuda-pathfinder's spelling differs from CuPy's
 NVRTC_LOG_LIMIT = 100000
+MOST_TEXT = 5000  # characters of an error; gpuenv shortens it once its secrets are recognized
 NVRTC_INVALID_OPTION = 5
 FIRST_WITHOUT_BUNDLE = (12, 2)
 HEADER_LIMIT = 4000000
@@ -312,7 +313,7 @@ def cupy_settings(folder):
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     except Exception as error:  # noqa: BLE001 - a foreign module may raise anything
-        emit("settings_error", repr(error)[:300])
+        emit("settings_error", repr(error)[:MOST_TEXT])
         return None
     return module
 
@@ -367,7 +368,7 @@ def emit_settings(request, settings, nvrtc):
             emit("headers", folders)
             emit("headers_cuda", headers_version(folders))
     except Exception as error:  # noqa: BLE001 - a foreign module may raise anything
-        emit("settings_error", repr(error)[:300])
+        emit("settings_error", repr(error)[:MOST_TEXT])
 
 
 def emit_libraries(request, load):
@@ -403,7 +404,7 @@ def emit_extension(folder):
                 ctypes.CDLL(path)
                 emit("extension", path)
             except OSError as error:
-                emit("extension_error", explain_refusal(str(error)[:300]))
+                emit("extension_error", explain_refusal(str(error)[:MOST_TEXT]))
             return
 
 
