@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 from gpuenv.model.codec import decode, encode
@@ -31,7 +32,7 @@ _COMMON = frozenset(
     + ("nvidia", "cuda", "cupy", "python", "torch", "gpu")
     + ("app", "build", "data", "lib", "local", "opt", "test", "work")
 )
-_MIN_NAME = 4  # letters of a name that is also replaced after a hyphen or a dot
+_MIN_NAME = 4  # letters of a name that is also replaced after a hyphen or a dot, and of a host's name without domain
 # user@host of a shell prompt
 _PROMPT = pattern(r"(?<![\w.-])[\w.-]+@[\w.-]+(?=:[~/][^\s$#]*[$#%>])|(?<=\[)[\w.-]+@[\w.-]+(?= [^\]\s]*\][$#])")
 # An IP address with a scheme, a user or a port; four numbers without one are usually a version.
@@ -137,10 +138,17 @@ def _redacted_text(text: str, identity: Identity, identifiers: _Identifiers, *, 
     text = _ADDRESS.sub(HIDDEN, _PROMPT.sub(HIDDEN, text))
     for name in (identity.user, *identifiers.names):
         text = _without_name(text, name)
-    for host in identity.hosts if with_host else ():
+    for host in _host_forms(identity.hosts) if with_host else ():
         if host.lower() not in _COMMON:
             text = re.sub(rf"(?<![\w.-]){re.escape(host)}(?![\w-])", HIDDEN, text)
     return text
+
+
+@lru_cache(maxsize=8)
+def _host_forms(hosts: tuple[str, ...]) -> list[str]:
+    """The names of a host without and with their domains; those with one first, or else the domain would be left."""
+    short = (host.partition(".")[0] for host in hosts)
+    return sorted({*hosts, *(name for name in short if len(name) >= _MIN_NAME)}, key=len, reverse=True)
 
 
 def _without_name(text: str, name: str) -> str:

@@ -30,6 +30,15 @@ def test_a_user_or_a_host_named_like_software_changes_no_path(name: str) -> None
     assert redact_lines([f"/home/{name}/x"], Identity(f"/home/{name}", name, (name,))) == ["~/x"]
 
 
+@pytest.mark.parametrize("hosts", [("node17", "node17.lab.example"), ("node17.lab.example",)])
+def test_a_host_is_hidden_with_and_without_its_domain(hosts: tuple[str, ...]) -> None:
+    lines = ["/net/node17.lab.example/x on node17: node170", "http://node17.lab.example:8080/x"]
+    assert redact_lines(lines, Identity("", "", hosts)) == [
+        "/net/(redacted)/x on (redacted): node170",
+        "http://(redacted):8080/x",
+    ]
+
+
 @pytest.mark.parametrize(
     "unit", ["password", "token_", "a.b-", "api_key ", "Bearer ", "/home/a ", "C:\\Users\\a b ", "a@"]
 )
