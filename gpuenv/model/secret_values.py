@@ -27,10 +27,13 @@ _POSSIBLE = pattern(r"\w*TOKENS?|KEY|PASS|PWD|PW|PAT|CREDS?|\w*AUTH|SIG|SIGNATUR
 # A part such as KEYS in DEPLOY_KEYS, and mypass.
 _END = pattern(r"(?!BYPASS|COMPASS|MONKEY|TRESPASS|TURKEY)\w*(?:PASS|PWD|PW|TOKEN|KEY|SECRET|CRED|AUTH)S?")
 FOLDERS = frozenset(("PWD", "OLDPWD"))
-# Keys that select or sort, public keys, tokens of a language model; and what belongs to a secret without being it.
+# Keys that select or sort, public keys, tokens of a language model, a desktop's session; and what belongs to a secret
+# without being it.
 _HARMLESS = pattern(
     r"(?:.* )?(?:(?:PUBLIC|PUB|SORT|PRIMARY|FOREIGN|CACHE|PARTITION|HOT|DICT|INDEX|ROW|GROUP|ORDER|MAP|HOST) KEY"
     r"|(?:PAD|EOS|BOS|UNK|MASK|SEP|CLS|SPECIAL|MAX|MIN|NUM|NEXT|STOP) TOKENS?)\b.*"
+    r"|(?:.* )?(?:DESKTOP SESSION(?: ID)?|GDMSESSION|SESSION MANAGER|XDG SESSION (?:CLASS|DESKTOP)"
+    r"|DBUS SESSION BUS ADDRESS)"
     r"|.* (?:NAME|FILE|PATH|TYPE|LEN|LENGTH|COUNT|SIZE|TIMEOUT|TTL|EXPIRES|EXPIRY|ERRORS?|DIR|HOST|PORT|METHOD|MODE"
     r"|STATUS|STORE|PROVIDER|HELPERS?|VERSION|ALGORITHM|FORMAT|POLICY|REQUIRED|ENABLED|STDIN|SOCK|EXCEPTION"
     r"|FAILED|FAILURE|LIMIT|RATE|USAGE|SCHEME|MODULE|ISSUER|REALM|PY|SH|TXT|LOG|SO)"

@@ -202,6 +202,8 @@ PLANTED = BY_NAME + IN_URLS + BY_FORM + IN_COMMANDS
 
 HARMLESS = (
     "PWD=/home/alice/work",
+    "DESKTOP_SESSION=ubuntu-xorg GDMSESSION=plasma XDG_SESSION_DESKTOP=KDE XDG_SESSION_CLASS=user",
+    "DBUS_SESSION_BUS_ADDRESS=unix:path=/run/user/1000/bus",
     "/home/t/thompson/lib64/libcuda.so.1: file too short",
     "file:///scratch/t/simulations/wheels",
     "OLDPWD=/srv/data/run",
