@@ -29,6 +29,12 @@ def test_a_secret_is_hidden_in_every_form(planted: Planted) -> None:
     assert hide_secrets(hidden) == hidden
 
 
+def test_the_host_after_a_user_named_token_is_shown() -> None:
+    assert hide_secrets(f"index https://__token__:{WORD}@gitlab.example/api/v4/simple") == (
+        "index https://(redacted)@gitlab.example/api/v4/simple"
+    )
+
+
 @pytest.mark.parametrize("line", HARMLESS)
 def test_text_without_a_secret_is_unchanged(line: str) -> None:
     assert hide_secrets(line) == line
