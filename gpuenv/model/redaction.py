@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import zip_longest
 
 from gpuenv.model.secret_forms import (
     BASE64_LINE,
@@ -233,6 +234,7 @@ def _private_keys(text: str) -> Iterator[Span]:
 
 # The scheme of an address may be absent.
 _ADDRESS = pattern(r"(?:\b\w[\w+.-]{0,39}:|(?<![\w:/.]))//([^\s'\"`<>]+)")
+_SCHEME = pattern(r"\b\w[\w+.-]{0,39}://")
 _HOST = pattern(r"\[.*|localhost|[\w-]*\.[\w.-]*(?::\d{1,5})?|[\w-]+:\d{1,5}")
 _USER_AT_HOST = pattern(
     r"(?<![\w/.:-])(?!mailto:)[\w.+-]{1,64}:([^\s:@/'\"]{3,200})@(?!sha\d{3}:)([\w.-]{1,200}(:\d)?)"
@@ -246,8 +248,7 @@ _MIN_DISTINCT = 10  # of these
 
 def _credentials(text: str) -> Iterator[Span]:
     """User names and passwords in URLs; ``@`` after the host is a branch or a scope."""
-    for match in _ADDRESS.finditer(text):
-        rest = match[1]
+    for start, rest, has_scheme in _after_schemes(text):
         authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
         host = authority.rpartition("@")[2]
         if "@" in rest and ":" in authority and not _HOST.fullmatch(host):
@@ -256,9 +257,23 @@ def _credentials(text: str) -> Iterator[Span]:
             last = authority.rindex("@")
         else:
             continue
-        is_user = ":" in rest[:last] or not match[0].startswith("//")
+        is_user = ":" in rest[:last] or has_scheme
         if last and is_user and rest[:last] not in ("git", HIDDEN) and re.match(r"[\w.\[-]", rest[last + 1 :]):
-            yield match.start(1), match.start(1) + last
+            yield start, start + last
+
+
+def _after_schemes(text: str) -> Iterator[tuple[int, str, bool]]:
+    """What follows the two slashes of each address, its position, and whether it has a scheme.
+
+    Another address may follow without a space, as in ``CONDA_CHANNELS=https://a.example,https://b.example``.
+    """
+    for match in _ADDRESS.finditer(text):
+        start, rest = match.start(1), match[1]
+        yield start, rest, not match[0].startswith("//")
+        others = list(_SCHEME.finditer(rest)) if "://" in rest else []
+        for other, following in zip_longest(others, others[1:]):
+            end = following.start() if following is not None else len(rest)
+            yield start + other.end(), rest[other.end() : end], True
 
 
 def _in_addresses(text: str) -> Iterator[Span]:

@@ -88,6 +88,8 @@ IN_URLS = _planted(
     ("proxy without a scheme", f"proxy alice:«{_WORD}»@proxy.example:3128 refused"),
     ("URL without a scheme", f"Looking in indexes: //alice:«{_WORD}»@pypi.example/simple"),
     ("URL without a scheme and domain", f"fetching //alice:«{_WORD}»@mirror/simple"),
+    ("second of two URLs", f"CONDA_CHANNELS=https://a.example/x,https://alice:«{_WORD}»@b.example/y"),
+    ("URL within a URL", f"https://proxy.example/?u=https://alice:«{_WORD}»@b.example/y"),
     ("sig=", f"https://store.example/w.whl?sv=2024&sig=«{_WORD}%3D»&se=2026"),
     ("access_token=", f"https://host.example/x?access_token=«{_WORD}»&page=2"),
     ("key=", f"https://host.example/x?key=«{_WORD}»"),
