@@ -230,6 +230,8 @@ def _value_in_prose(text: str, match: re.Match[str], sureness: int) -> Span | No
     value = _beginning(text, first, last)
     if _SETTER.search(text[max(0, match.start() - 8) : match.start()]):
         return (first, last) if not is_harmless(value, match[1]) else None
+    if sureness == CERTAIN and _HEX.fullmatch(value):
+        return first, last
     is_variable = "_" in match[1] and match[1].rpartition(".")[2].isupper()
     least = _MIN_RANDOM if is_quoted else _MIN_IN_PROSE
     least = _MIN_PASSWORD if sureness == CERTAIN or is_variable else least

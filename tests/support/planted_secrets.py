@@ -78,6 +78,7 @@ BY_NAME = _planted(
     (".npmrc", f"//npm.example/:_authToken=«{_HEX[:8]}-{_HEX[8:12]}-{_HEX[12:16]}-{_HEX[16:20]}-{_HEX[20:32]}»"),
     (".pypirc", f"password = «{_WORD}»"),
     ("kubeconfig", f"    client-key-data: «LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVktLS0tLQo{_LONG}»"),
+    ("words before a key in hexadecimal", f"logged in with API key «{_HEX}01234567»"),
     ("words before a colon", f"API key: «{_WORD}»"),
 )
 IN_URLS = _planted(
