@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any, NamedTuple, TypeVar
 
 from gpuenv.model.codec import decode, encode
@@ -49,6 +50,7 @@ _OWN_NAMES = frozenset(("secrets",))
 _EXACT_FIELDS = frozenset(("tag", "reference", "dockerfile", "org.opencontainers.image.base.name", "docs_url"))
 # Commands: no program expands ~, and no driver knows a pseudonym.
 _COMMAND_FIELDS = frozenset(("command", "shell_line", "argv", "undo"))
+_LONGEST_HEAD = 500  # characters of a command before a word in it
 
 
 class Identity(NamedTuple):
@@ -70,7 +72,20 @@ def redact(data: Any, identity: Identity, *, runnable: bool = False) -> Any:  # 
 
 def _without_secrets(data: Any) -> Any:  # noqa: ANN401 - JSON
     redactor = LineRedactor()
-    return _mapped(data, lambda key, text: hide_value(key, redactor.hide(text)) if key not in _OWN_NAMES else text)
+    hidden = _mapped(data, lambda key, text: hide_value(key, redactor.hide(text)) if key not in _OWN_NAMES else text)
+    return _without_secrets_of_options(hidden)
+
+
+def _without_secrets_of_options(data: Any, key: str = "") -> Any:  # noqa: ANN401 - JSON
+    """The data without the secrets in a command that follow an option or a program, which are other words of a list."""
+    if isinstance(data, dict):
+        return {name: _without_secrets_of_options(entry, name) for name, entry in data.items()}
+    if not isinstance(data, list):
+        return data
+    if key not in _COMMAND_FIELDS or not all(isinstance(word, str) for word in data):
+        return [_without_secrets_of_options(entry, key) for entry in data]
+    heads = accumulate(data, lambda head, word: f"{head}{word} "[-_LONGEST_HEAD:], initial="")
+    return [LineRedactor().hide(word, head) for head, word in zip(heads, data, strict=False)]
 
 
 def pseudonym(uuid: str) -> str:

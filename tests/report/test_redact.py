@@ -65,6 +65,22 @@ def test_references_to_build_and_pull_lose_only_their_secrets() -> None:
     assert "example.org/x" in dockerfile
 
 
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (["tool", "--token", "hunter2-Zq7", "-v"], ["tool", "--token", "(redacted)", "-v"]),
+        (
+            ["curl", "-u", "bob:hunter2", "https://host.example"],
+            ["curl", "-u", "bob:(redacted)", "https://host.example"],
+        ),
+        (["pip", "install", "cupy-cuda12x[ctk]==13.6.0"], ["pip", "install", "cupy-cuda12x[ctk]==13.6.0"]),
+        (["sh", "-c", "echo a; pip install cupy"], ["sh", "-c", "echo a; pip install cupy"]),
+    ],
+)
+def test_the_words_of_a_command_are_redacted_like_its_line(command: list[str], expected: list[str]) -> None:
+    assert redact({"fix": [{"command": command}]}, NO_IDENTITY, runnable=True) == {"fix": [{"command": expected}]}
+
+
 @pytest.mark.parametrize("name", ["command", "shell_line", "argv", "undo"])
 def test_a_command_to_run_loses_only_its_secrets(name: str) -> None:
     home = "/srv/people/jorinde"
