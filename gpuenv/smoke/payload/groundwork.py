@@ -11,7 +11,7 @@ import platform
 import tempfile
 from typing import Any, Callable, Dict
 
-from gpuenv.smoke.payload.failures import MOST_TEXT
+from gpuenv.smoke.payload.failures import MOST_TEXT, first_line
 
 Emit = Callable[[str, Any], None]
 # The calls that load each library without a device.
@@ -59,7 +59,7 @@ def groundwork(request: Dict[str, Any], emit: Emit) -> None:
         try:
             module = importlib.import_module(name)
         except Exception as error:  # noqa: BLE001 - the user's package: any exception is an answer
-            emit("import." + name, _first_line(error))
+            emit("import." + name, first_line(error))
             continue
         emit("import." + name, None)
         if name == "cupy":
@@ -92,7 +92,7 @@ def _library(name: str, module: str, function: str, arguments: Any) -> Dict[str,
         answer = getattr(found, function)(*arguments)
         reported = ".".join(str(part) for part in answer) if isinstance(answer, tuple) else str(answer)
     except Exception as failure:  # noqa: BLE001 - as above
-        error = _first_line(failure)
+        error = first_line(failure)
     with open("/proc/self/maps") as file:
         mapped = {line.split(None, 5)[5].strip() for line in file if "/" in line}
     loaded = sorted(path for path in mapped if os.path.basename(path).startswith("lib%s.so" % name))
@@ -118,7 +118,7 @@ def _compiled(capability: str) -> Any:
         finally:
             nvrtc.destroyProgram(program)
     except Exception as error:  # noqa: BLE001 - as above
-        return _first_line(error)
+        return first_line(error)
     return None if code[:4] == b"\x7fELF" else "NVRTC produced no machine code"
 
 
@@ -133,10 +133,6 @@ def _options() -> Any:
     folders = [os.path.join(os.path.dirname(cupy.__file__), "_core", "include")]
     folders += [os.path.join(path, "include") for path in [cupy.cuda.get_cuda_path()] if path]
     return tuple("-I" + folder for folder in folders) + ("--std=c++11",)
-
-
-def _first_line(error: Exception) -> str:
-    return _first_text(str(error)) or type(error).__name__
 
 
 def _first_text(text: str) -> str:

@@ -7,7 +7,6 @@ import importlib.util
 import os
 import tempfile
 import time
-import traceback
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from gpuenv.smoke.payload.failures import (
@@ -78,7 +77,6 @@ def run_test(name: str, request: Dict[str, Any], emit: Emit) -> None:
                 os.environ[key] = folder if value == TEMPORARY else value
             verdict = missing_module(test.NEEDS) or _run(test, request, emit)
         except Exception as error:  # noqa: BLE001 - any exception of a test is an answer
-            emit("traceback", traceback.format_exc()[-2000:])
             verdict = verdict_on_setup_error(error)
         passed = {"status": "passed", "trouble": None, "detail": None, "cause": None}
         emit("verdict", dict(verdict._asdict()) if verdict else passed)
@@ -177,7 +175,6 @@ def _run_size(test: Any, cp: Any, sizes: Dict[str, Any], request: Dict[str, Any]
     except Busy as busy:
         return SmokeVerdict("busy", "memory-held-by-others", str(busy), "gpu-busy")
     except Exception as error:  # noqa: BLE001 - any exception of a test is an answer
-        emit("traceback", traceback.format_exc()[-2000:])
         return (
             verdict_on_lost_context(cp)
             or verdict_on_memory_error(error, cp, memory.total)
