@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -36,6 +37,7 @@ def _main(arguments: list[str]) -> int:
             sys.stdout.write(f"gpuenv {__version__}\n")
         return 0
     _move_to_end(os.environ.get("PYTHONPATH", ""))
+    _buffer_stdout()
     # Imported after PYTHONPATH was moved to the end.
     import gc  # noqa: PLC0415
     import signal  # noqa: PLC0415
@@ -65,6 +67,13 @@ def _move_to_end(pythonpath: str) -> None:
     folders = {os.path.abspath(entry) for entry in pythonpath.split(os.pathsep) if entry}  # noqa: PTH100 - before pathlib
     if os.path.dirname(os.path.dirname(os.path.abspath(__file__))) not in folders:  # noqa: PTH100, PTH120 - before pathlib
         sys.path.sort(key=lambda entry: entry in folders)
+
+
+def _buffer_stdout() -> None:
+    """Buffers standard output under PYTHONUNBUFFERED, where Python writes a part and ignores that the disk is full."""
+    stream = sys.stdout
+    if stream is not None and isinstance(stream.buffer, io.RawIOBase):
+        sys.stdout = open(stream.fileno(), "w", encoding=stream.encoding, errors=stream.errors, closefd=False)  # noqa: SIM115 - a descriptor, open to the end
 
 
 def _exit(code: int) -> NoReturn:

@@ -161,6 +161,19 @@ def test_a_full_disk_is_reported_as_an_error(arguments: list[str]) -> None:
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.parametrize("arguments", [["schema", "report"], ["--help"]], ids=" ".join)
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+def test_a_disk_that_becomes_full_is_reported_as_an_error(
+    tmp_path: Path, arguments: list[str], unbuffered: str
+) -> None:
+    """The kernel writes what fits and reports success; ``ulimit -f`` counts blocks of 512 bytes."""
+    command = ["sh", "-c", f'ulimit -f 1; exec "$@" > {tmp_path}/out', "sh", *PROGRAM, *arguments]
+    environment = {**MINIMAL, "PYTHONUNBUFFERED": unbuffered, "PYTHONDONTWRITEBYTECODE": "1"}
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=30)
+    assert result.returncode == 2
+    assert result.stderr == "gpuenv: standard output cannot be written: File too large\n"
+
+
 def test_a_full_disk_ends_in_2_without_standard_error() -> None:
     result = subprocess.run(
         ["sh", "-c", 'exec "$@" >/dev/full 2>&-', "sh", *PROGRAM, "--version"], check=False, timeout=30
