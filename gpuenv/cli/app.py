@@ -147,7 +147,7 @@ def with_level(arguments: list[str]) -> list[str]:
 def _show(error: Any) -> None:  # noqa: ANN401 - a class of click, which Typer may vendor
     """Prints a usage error, which quotes arguments, or the help in place of a command, to standard error."""
     if type(error).__name__ != "NoArgsIsHelpError":
-        message = sanitize(error.format_message())
+        message = sanitize(error.format_message().replace("\n\t", " "))  # click lists choices on lines of their own
         error.format_message = lambda: message
     shown = io.StringIO()
     error.show(shown)

@@ -55,6 +55,7 @@ def snapshot_file(tmp_path: Path) -> Path:
         (["run", "--nonsense=1", "true"], "--nonsense"),
         (["simulate", "-v", "no-gpu", "--", "true"], "-v"),
         (["simulate", "no-gpu", "--nonsense", "--", "true"], "--nonsense"),
+        (["fleet", "collect"], "Missing option '--via'. Choose from: slurm, kubernetes, dask, ssh"),
     ],
     ids=" ".join,
 )
