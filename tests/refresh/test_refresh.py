@@ -147,6 +147,17 @@ def test_an_invalid_matrix_is_not_refreshed(tmp_path: Path) -> None:
     assert _refresh("--matrix", matrix, UV_OFFLINE="1").returncode == 6
 
 
+def test_a_refresh_without_its_extra_names_the_extra() -> None:
+    program = (
+        "import sys; sys.modules['elftools'] = None; sys.argv[1:] = ['matrix', 'refresh', '--dry-run']\n"
+        "from gpuenv.__main__ import main; main()"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert result.returncode == 2
+    assert "gpuenv: measuring needs the refresh extra of gpuenv: " in result.stderr
+    assert result.stderr.endswith("\npython -m pip install 'gpuenv[refresh]'\n")
+
+
 def test_a_newer_matrix_of_the_user_is_used_and_reported(tmp_path: Path) -> None:
     user_matrix = tmp_path / "gpuenv" / "matrix.yaml"
     user_matrix.parent.mkdir()

@@ -186,9 +186,13 @@ def refresh(
 
     progress("looking for new releases on the package index")  # importing the rest takes most of a second
 
-    from gpuenv.cli.matrix_refresh import check_summary_file, refresh_matrix
+    try:
+        from gpuenv.cli.matrix_refresh import check_summary_file, refresh_matrix
+        from gpuenv.cli.refresh_context import IndexClient
+    except ModuleNotFoundError as error:
+        remedy = "python -m pip install 'gpuenv[refresh]'"
+        raise CommandError(ExitCode.USAGE, f"measuring needs the refresh extra of gpuenv: {error}", remedy) from error
     from gpuenv.cli.output import write_result, write_stdout
-    from gpuenv.cli.refresh_context import IndexClient
 
     try:
         installer = IndexClient(index) if index is not None else None
