@@ -75,6 +75,16 @@ def working_folder(remedy: str) -> Path:
         raise CommandError(ExitCode.USAGE, f"the working folder: {error.strerror or error}", remedy) from error
 
 
+def removed_folder_error(error: Exception) -> CommandError | None:
+    """The command error for a path that is relative to a removed working folder; None for any other error."""
+    if isinstance(error, FileNotFoundError) and error.filename is None:  # as os.getcwd raises it
+        try:
+            working_folder("Change to a folder that exists.")
+        except CommandError as removed:
+            return removed
+    return None
+
+
 class OutputClosed(Exception):  # noqa: N818 - not an error of gpuenv
     """The reader of standard output has gone; not a BrokenPipeError, for which click exits with code 1."""
 

@@ -7,7 +7,14 @@ import sys
 from collections.abc import Callable
 
 from gpuenv import __version__
-from gpuenv.cli.command_errors import CommandError, OutputClosed, announce, complain, resource_error
+from gpuenv.cli.command_errors import (
+    CommandError,
+    OutputClosed,
+    announce,
+    complain,
+    removed_folder_error,
+    resource_error,
+)
 from gpuenv.files import own_search_path, own_temporary_folder
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import command_name, pattern
@@ -38,8 +45,8 @@ def run(arguments: list[str]) -> int:
     except (BrokenPipeError, OutputClosed):
         return ExitCode.OUTPUT_CLOSED
     except Exception as error:  # noqa: BLE001 - the last handler: reports a bug of gpuenv
-        resource = resource_error(error)
-        return _report(resource) if resource else _report_bug(error)
+        known = resource_error(error) or removed_folder_error(error)
+        return _report(known) if known else _report_bug(error)
 
 
 def _run(arguments: list[str]) -> int:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.program import LIMIT, MINIMAL
 
+ROOT = Path(__file__).parents[2]
 PROGRAM = Path(sysconfig.get_path("scripts")) / "gpuenv"
 # Modules that the program and its children import: of the standard library, the dependencies and CuPy.
 NAMES = (
@@ -84,14 +85,17 @@ def test_no_program_of_the_working_folder_is_run(tmp_path: Path, path: str, comm
     )
 
 
-@pytest.mark.parametrize("command", ["doctor", "install --yes"])
+@pytest.mark.parametrize(
+    "command", ["doctor", "install --yes", "rollback -o out.json", "doctor --no-config -o out.json", "smoke"]
+)
 def test_a_removed_working_folder_is_named(tmp_path: Path, command: str) -> None:
     folder = tmp_path / "removed"
     folder.mkdir()
     script = f"rmdir {folder} && exec {PROGRAM} {command} --python {sys.executable}"
+    environment = {**MINIMAL, "PYTHONPATH": str(ROOT)}
     result = subprocess.run(
         ["/bin/sh", "-c", script],
-        cwd=folder, env=MINIMAL, capture_output=True, text=True, check=False, timeout=LIMIT,
+        cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=LIMIT,
     )  # fmt: skip
     assert result.returncode == 2, result.stderr
     assert result.stderr.startswith("gpuenv: the working folder: No such file or directory\n"), result.stderr
