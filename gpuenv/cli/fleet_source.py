@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 Source = Annotated[
     Path,
-    typer.Argument(metavar="FOLDER|ARCHIVE|-", help="Node reports: a folder, a tar or zip archive, or - for a stream."),
+    typer.Argument(
+        metavar="FOLDER|ARCHIVE|-", help="Node reports: a folder, a tar or zip archive, or - for standard input."
+    ),
 ]
 Expect = Annotated[
     Optional[str],
@@ -94,7 +96,7 @@ def _from_stdin() -> Partial:
     with tempfile.NamedTemporaryFile() as file:
         shutil.copyfileobj(stream, file)
         file.flush()
-        return summarize(read_reports(Path(file.name)))
+        return summarize(read_reports(Path(file.name), "standard input"))
 
 
 def _with_dask(source: Path, scheduler: str) -> Partial:

@@ -78,8 +78,10 @@ def read_files(paths: Iterable[Path]) -> Iterator[ReportFile]:
             yield ReportFile(path.name, size, None, error_reason(error))
 
 
-def read_reports(source: Path) -> Iterator[ReportFile]:
+def read_reports(source: Path, name: str | None = None) -> Iterator[ReportFile]:
     """The reports of a folder, of a tar or zip archive, or of a file with one report or several.
+
+    ``name`` is what to call a source other than a folder; by default the name of its file.
 
     Raises:
         OSError: when the source itself cannot be opened.
@@ -89,7 +91,7 @@ def read_reports(source: Path) -> Iterator[ReportFile]:
         return
     with source.open("rb") as file:
         if file.peek(1)[:1] in (b"{", b""):
-            yield from read_stream(file, source.name)
+            yield from read_stream(file, name or source.name)
             return
     count = 0
     try:
@@ -98,7 +100,7 @@ def read_reports(source: Path) -> Iterator[ReportFile]:
             yield entry
     except _DAMAGED as error:
         reason = f"damaged after {count} reports: {error_reason(error) if isinstance(error, OSError) else error}"
-        yield ReportFile(source.name, source.stat().st_size, None, reason)
+        yield ReportFile(name or source.name, source.stat().st_size, None, reason)
 
 
 def read_stream(file: IO[bytes], name: str = "-") -> Iterator[ReportFile]:

@@ -267,6 +267,12 @@ def test_an_archive_and_a_stream_give_the_same_answer_as_the_folder(tmp_path: Pa
         assert answer.stdout.decode() == expected
 
 
+def test_a_damaged_standard_input_is_called_by_that_name() -> None:
+    command = [*PROGRAM, "fleet", "report", "-"]
+    result = subprocess.run(command, input="junk", capture_output=True, check=False, text=True, timeout=30)
+    assert "\n  standard input (4 bytes): damaged after 0 reports: " in result.stdout
+
+
 def test_a_closed_standard_input_is_a_usage_error() -> None:
     command = ["sh", "-c", '"$@" <&-', "sh", *PROGRAM, "fleet", "report", "-"]
     result = subprocess.run(command, capture_output=True, check=False, text=True, timeout=30)
