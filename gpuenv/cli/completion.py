@@ -63,6 +63,11 @@ def fail_on() -> Completions:
     yield from _causes()
 
 
+def smoke_fail_on() -> Completions:
+    """The values of ``--fail-on`` of ``gpuenv smoke``: of the codes, only those of its own checks."""
+    return (entry for entry in fail_on() if entry[0].islower() or entry[0].startswith("SMK"))
+
+
 def smoke_groups() -> Sequence[str]:
     """The groups of GPU tests."""
     from gpuenv.smoke.tasks import GROUPS

@@ -84,6 +84,23 @@ def fail_on_names(entries: Sequence[FailOn]) -> tuple[str, ...]:
     return tuple(known[entry.name.strip().lower()] for entry in entries)
 
 
+def smoke_fail_on_names(names: Sequence[str]) -> tuple[str, ...]:
+    """The names of ``--fail-on`` of ``gpuenv smoke``, which runs only the checks of GPU tests.
+
+    Raises:
+        CommandError: for an unknown name, or the code of another check.
+    """
+    from gpuenv.doctor.registry import REGISTERED
+    from gpuenv.preflight.config import FailOn
+
+    found = fail_on_names([FailOn(name) for name in names])
+    for code in set(found).intersection(known_codes()):
+        if code not in REGISTERED or not REGISTERED[code].reads_gpu_tests:
+            message = f"--fail-on {code}: not a check of GPU tests"
+            raise CommandError(ExitCode.USAGE, message, f"gpuenv preflight --smoke --fail-on {code}")
+    return found
+
+
 def _raise_unknown(errors: Iterable[str]) -> None:
     if lines := tuple(errors):
         raise CommandError(ExitCode.USAGE, Lines(lines), "gpuenv doctor --list names the checks and causes")

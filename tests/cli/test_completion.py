@@ -88,6 +88,8 @@ def in_fish(line: str) -> list[list[str]]:
         ("gpuenv explain no-dr", {"no-driver"}),
         ("gpuenv doctor --only DRV106", {"DRV106"}),
         ("gpuenv preflight --fail-on warn", {"warning"}),
+        ("gpuenv smoke --fail-on SM", {check.code for check in all_checks() if check.reads_gpu_tests}),
+        ("gpuenv smoke --fail-on DRV1", set()),
         ("gpuenv smoke ", set(GROUPS)),
         ("gpuenv smoke --only streams.or", {"streams.order"}),
         ("gpuenv doctor --format ", set(REPORT_FORMATS)),

@@ -61,7 +61,8 @@ def test_a_run_in_a_deleted_folder_ends_as_elsewhere(target: Path, tmp_path: Pat
         (["--only", "streams.async_error"], "makes a kernel fault on purpose: it leaves Xid 31"),
         (["--skip", "no.such"], "there is no test or group named no.such"),
         (["--min-rate", "copy=fast"], "--min-rate copy=fast: expected NAME=80%"),
-        (["--fail-on", "gpu-throtled"], "there is no code or cause named gpu-throtled"),
+        (["--fail-on", "gpu-throtled"], "found gpu-throtled; did you mean gpu-throttled"),
+        (["--fail-on", "drv107"], "DRV107: not a check of GPU tests\ngpuenv preflight --smoke --fail-on DRV107\n"),
         (["--skip", "health.sustained", "--burn-in", "5"], "--skip health.sustained contradicts another option"),
     ],
 )

@@ -84,7 +84,7 @@ class SmokeCommandOptions(NamedTuple):
             "--fail-on",
             metavar="warning|CODE|CAUSE",
             help="Fail on such a finding (gpu-throttled). Repeatable.",
-            autocompletion=completion.fail_on,
+            autocompletion=completion.smoke_fail_on,
         ),
     ] = None
     python: options.Python = None
@@ -113,6 +113,7 @@ def smoke(opts: SmokeCommandOptions) -> None:
     Exit code: 0 all passed (tests that do not apply are skipped), 5 a test did not pass or all tests of a GPU were
     skipped, 7 the target environment cannot be used.
     """
+    from gpuenv.cli.configuration import smoke_fail_on_names
     from gpuenv.cli.gpu_tests import planted_fault
     from gpuenv.cli.output import FORMATS, RECORD_FORMATS, check_paths, read_formats
     from gpuenv.cli.smoke_baseline import read_baseline
@@ -134,16 +135,19 @@ def smoke(opts: SmokeCommandOptions) -> None:
         burn_in=opts.burn_in,
         minimums=_minimums(opts.min_rate or ()),
     )
-    _check_selection(selection, opts.fail_on or (), listing=opts.list_tests)
+    _check_selection(selection, listing=opts.list_tests)
+    fail_on = smoke_fail_on_names(opts.fail_on or ())
     if opts.list_tests:
         find_target(opts.python)  # report invalid options, though the list does not need them
         read_baseline(opts.compare)
         _list_tests(selection, specs, color=not opts.no_color)
     else:
-        raise typer.Exit(_run_tests(opts, selection, specs))
+        raise typer.Exit(_run_tests(opts, selection, specs, fail_on))
 
 
-def _run_tests(opts: SmokeCommandOptions, selection: SmokeOptions, specs: Sequence[OutputSpec]) -> int:
+def _run_tests(
+    opts: SmokeCommandOptions, selection: SmokeOptions, specs: Sequence[OutputSpec], fail_on: Sequence[str]
+) -> int:
     """Runs the tests and writes the report; returns the exit code.
 
     Raises:
@@ -168,7 +172,7 @@ def _run_tests(opts: SmokeCommandOptions, selection: SmokeOptions, specs: Sequen
     render_options = RenderOptions(verbose=opts.verbose, color=not opts.no_color, redacted=opts.redact, tests_only=True)
     # If nothing ran, the reason on standard error suffices as text; the requested formats contain it too.
     forms = specs if run.unusable is None else [entry for entry in specs if entry != OutputSpec("text", None)]
-    report = with_fail_on(report._replace(smoke=result), opts.fail_on or ())
+    report = with_fail_on(report._replace(smoke=result), fail_on)
     emit_report(report, forms, render_options)
     if run.unusable is not None:
         from gpuenv.doctor.fixes.adaptation import add_target_option
@@ -185,11 +189,9 @@ def _minimums(texts: Sequence[str]) -> tuple[MinimumRate, ...]:
         return tuple(parse_minimum(text) for text in texts)
 
 
-def _check_selection(selection: SmokeOptions, fail_on: Sequence[str], *, listing: bool) -> None:
+def _check_selection(selection: SmokeOptions, *, listing: bool) -> None:
     """Refuses unknown names and contradictory options."""
     from gpuenv.cli.gpu_tests import check_names
-    from gpuenv.doctor.checks import all_checks
-    from gpuenv.model.causes import Cause
     from gpuenv.model.smoke import HEALTH_STATE
     from gpuenv.smoke.tasks import BURN_IN, GROUPS, all_tests
 
@@ -198,8 +200,6 @@ def _check_selection(selection: SmokeOptions, fail_on: Sequence[str], *, listing
     check_names("group", selection.groups, GROUPS)
     check_names("test", selection.only, list(tests), listed)
     check_names("test or group", selection.skip, [*tests, *GROUPS, HEALTH_STATE], listed)
-    codes = [check.code for check in all_checks() if check.reads_gpu_tests]
-    check_names("code or cause", fail_on, ["warning", *codes, *(cause.value for cause in Cause)], "gpuenv explain")
     for name in () if listing else selection.only:
         if name in tests and tests[name].leaves and not selection.faults:
             message = f"{name} makes a kernel fault on purpose: it leaves {tests[name].leaves}"
