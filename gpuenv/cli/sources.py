@@ -114,7 +114,9 @@ def matrix_errors(name: Path, remedy: str | None = None) -> Iterator[None]:
         raise CommandError(ExitCode.USAGE, message, remedy) from error
     except MatrixError as error:
         if any("must be quoted" in fault for fault in error.faults):
-            remedy = remedy or f"gpuenv matrix check --fix --matrix {name}"
+            import shlex
+
+            remedy = remedy or f"gpuenv matrix check --fix --matrix {shlex.quote(str(name))}"
         message = Lines(("the matrix is invalid:", *(f"  {fault}" for fault in error.faults)))
         raise CommandError(ExitCode.MATRIX_INVALID, message, remedy) from error
 

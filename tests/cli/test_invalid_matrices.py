@@ -20,6 +20,14 @@ def test_an_invalid_row_is_reported_with_its_line(tmp_path: Path) -> None:
         assert_refused(*command, "--matrix", matrix, names=[f"{matrix}: line {number}: "], code=6)
 
 
+def test_an_unquoted_version_is_fixed_by_a_command(tmp_path: Path) -> None:
+    matrix = tmp_path / "my matrix.yaml"
+    text = data_path("matrix.yaml").read_text(encoding="utf-8")
+    matrix.write_text(text.replace("cuda: '12.3'", "cuda: 12.3"), encoding="utf-8")
+    command = f"\ngpuenv matrix check --fix --matrix '{matrix}'\n"
+    assert_refused("matrix", "check", "--matrix", matrix, names=["must be quoted", command], code=6)
+
+
 @pytest.mark.parametrize(
     ("text", "line"),
     [

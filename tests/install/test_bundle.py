@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import re
+import shlex
 import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,10 +41,11 @@ def test_a_bundle_installs_without_a_network(
     sandbox: Sandbox, tmp_path: Path, installer: str, *, archive: bool
 ) -> None:
     source = sandbox.target("source", pip=True)
-    path = tmp_path / ("bundle.tar" if archive else "bundle")
+    path = tmp_path / ("my bundle.tar" if archive else "bundle")
     result = sandbox.gpuenv("bundle", "--python", source, *MACHINE, "-o", path)
     assert result.returncode == 0, result.stderr
     assert re.search(rf"{len(NEW)} wheels, \d+ KiB; install them", result.stderr), result.stderr
+    assert f"gpuenv install --bundle {shlex.quote(str(path))}\n" in result.stderr
     sandbox.index.close()
     target = sandbox.target("offline", pip=installer == "pip")
     empty = str(tmp_path / "empty-cache")

@@ -209,10 +209,10 @@ def test_markers_in_a_lock_select_packages_of_the_platform(sandbox: Sandbox, tmp
 
 def test_the_guard_file_constrains_later_installs(sandbox: Sandbox, tmp_path: Path) -> None:
     target = sandbox.target("guarded")
-    file = tmp_path / "guard.txt"
+    file = tmp_path / "my guard.txt"
     result = sandbox.install(target, "--guard", file)
     assert result.returncode == 0, result.stderr
-    assert f"PIP_CONSTRAINT={file}" in result.stderr
+    assert f"pip install --constraint '{file}' ..." in result.stderr
     text = file.read_text(encoding="utf-8")
     assert "cupy-cuda12x==14.2.0\n" in text
     assert "nvidia-cuda-nvrtc-cu12==12.9.86\n" in text
@@ -221,9 +221,8 @@ def test_the_guard_file_constrains_later_installs(sandbox: Sandbox, tmp_path: Pa
         *("cupy", "cupy-cuda11x", "cupy-cuda13x")
     }
     command = [sys.executable, "-m", "uv", "pip", "install", "--python", str(target / "bin/python"), "cupy-cuda13x"]
-    refused = subprocess.run(
-        command, env=sandbox.environment(UV_CONSTRAINT=str(file)), capture_output=True, text=True, check=False
-    )
+    environment = sandbox.environment(UV_CONSTRAINT=str(file.rename(tmp_path / "guard.txt")))  # a list has no spaces
+    refused = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert refused.returncode == 1, refused.stderr
     assert "cupy-cuda13x" in refused.stderr
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import tempfile
 from pathlib import Path
@@ -74,7 +75,7 @@ def bundle(
     except OSError as error:
         raise CommandError(ExitCode.FAILED, f"{error.filename or output}: {error.strerror or error}") from error
     wheels = f"{len(result.lock.pins)} wheels, {format_size(size)}"
-    announce(f"{output}: {wheels}; install them with: gpuenv install --bundle {output}")
+    announce(f"{output}: {wheels}; install them with: gpuenv install --bundle {shlex.quote(str(output))}")
 
 
 def _fill(folder: Path, result: LockResult, request: InstallerRequest, matrix: Path | None) -> int:

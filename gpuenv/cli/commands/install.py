@@ -208,6 +208,8 @@ def _plan_factory(
 
 def _write_guard(scheme: Scheme, path: Path) -> None:
     """Writes a constraint file with the installed versions, and announces how to use it, or why it is missing."""
+    import shlex
+
     from gpuenv.cli.output import write_file
     from gpuenv.install.environment import read_inventory
     from gpuenv.install.exceptions import InstallError
@@ -219,4 +221,5 @@ def _write_guard(scheme: Scheme, path: Path) -> None:
     except (CommandError, InstallError) as error:
         announce(f"--guard: {error.message}")
         return
-    announce(f"to keep later installs to this choice: pip install --constraint {path} ..., or PIP_CONSTRAINT={path}")
+    name = shlex.quote(str(path))
+    announce(f"to keep later installs to this choice: pip install --constraint {name} ..., or PIP_CONSTRAINT={name}")
