@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.cli.command_errors import progress
+from gpuenv.cli.command_errors import extra_command, progress
 from gpuenv.cli.sources import own_environment
 from gpuenv.files import is_file
 from gpuenv.image.build.packages import pip_configuration
@@ -35,8 +35,8 @@ def open_build_session(opts: BuildImageOptions, stack: ExitStack) -> BuildSessio
         from gpuenv.image.build.build import BuildSession
         from gpuenv.image.engine.container_engine import connect
     except ImportError as error:
-        remedy = "python -m pip install 'gpuenv[image]'"
-        raise EngineError(f"building needs the image extra of gpuenv: {error}", remedy) from error
+        message = f"building needs the image extra of gpuenv: {error}"
+        raise EngineError(message, extra_command("image")) from error
 
     variables = own_environment()
     engine = connect(variables, opts.timeout)

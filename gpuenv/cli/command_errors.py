@@ -85,6 +85,22 @@ def removed_folder_error(error: Exception) -> CommandError | None:
     return None
 
 
+def extra_command(extra: str, prefix: str = sys.prefix, python: str = sys.executable) -> str:
+    """The command that adds an extra to gpuenv where it is installed: by uv tool, by pipx, or in any environment."""
+    import importlib.util
+    import shlex
+
+    requirement = shlex.quote(f"gpuenv[{extra}]")
+    if os.path.exists(os.path.join(prefix, "uv-receipt.toml")):  # noqa: PTH110, PTH118 - as uv tool install writes it
+        return f"uv tool install {requirement}"
+    if os.path.exists(os.path.join(prefix, "pipx_metadata.json")):  # noqa: PTH110, PTH118 - as pipx install writes it
+        return f"pipx install --force {requirement}"
+    interpreter = shlex.quote(python)
+    if importlib.util.find_spec("pip") is None:
+        return f"uv pip install --python {interpreter} {requirement}"
+    return f"{interpreter} -m pip install {requirement}"
+
+
 class OutputClosed(Exception):  # noqa: N818 - not an error of gpuenv
     """The reader of standard output has gone; not a BrokenPipeError, for which click exits with code 1."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from gpuenv.cli.command_errors import CommandError, usage_errors
+from gpuenv.cli.command_errors import CommandError, extra_command, usage_errors
 from gpuenv.cli.pastes import standard_input
 from gpuenv.files import is_file
 from gpuenv.model.exit_codes import ExitCode
@@ -107,7 +107,7 @@ def _with_dask(source: Path, scheduler: str) -> Partial:
     try:
         return summarize_with_dask(source, scheduler)
     except ImportError as error:
-        raise CommandError(ExitCode.USAGE, "--via dask needs Dask", "pip install 'gpuenv[dask]'") from error
+        raise CommandError(ExitCode.USAGE, "--via dask needs Dask", extra_command("dask")) from error
 
 
 def parse_age(age: str | None) -> float | None:

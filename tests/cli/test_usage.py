@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from gpuenv.cli.command_errors import extra_command
 from tests.cli.assertions import assert_refused
 from tests.cli.program import gpuenv
 from tests.cli.snapshots import FIT, write_snapshot
+
+PYTHON = "'/my env/bin/python'"
+PIP_INSTALL = f"{PYTHON} -m pip install" if find_spec("pip") else f"uv pip install --python {PYTHON}"
 
 
 @pytest.fixture
@@ -218,6 +223,20 @@ def test_an_unwritable_output_file_is_named(tmp_path: Path, snapshot_file: Path,
     assert f"{tmp_path / output}: " in result.stderr
     assert message in result.stderr
     assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("mark", "command"),
+    [
+        ("uv-receipt.toml", "uv tool install 'gpuenv[image]'"),
+        ("pipx_metadata.json", "pipx install --force 'gpuenv[image]'"),
+        (None, f"{PIP_INSTALL} 'gpuenv[image]'"),
+    ],
+)
+def test_an_extra_is_added_where_gpuenv_is_installed(tmp_path: Path, mark: str | None, command: str) -> None:
+    if mark is not None:
+        (tmp_path / mark).touch()
+    assert extra_command("image", str(tmp_path), "/my env/bin/python") == command
 
 
 @pytest.mark.parametrize("command", ["lock", "bundle", "build-image"])

@@ -155,7 +155,7 @@ def test_a_refresh_without_its_extra_names_the_extra() -> None:
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
     assert result.returncode == 2
     assert "gpuenv: measuring needs the refresh extra of gpuenv: " in result.stderr
-    assert result.stderr.endswith("\npython -m pip install 'gpuenv[refresh]'\n")
+    assert result.stderr.endswith("pip install 'gpuenv[refresh]'\n")
 
 
 def test_a_newer_matrix_of_the_user_is_used_and_reported(tmp_path: Path) -> None:

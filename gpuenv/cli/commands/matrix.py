@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.command_errors import CommandError, usage_errors
+from gpuenv.cli.command_errors import CommandError, extra_command, usage_errors
 from gpuenv.cli.sources import get_matrix
 from gpuenv.model.exit_codes import ExitCode
 
@@ -190,8 +190,8 @@ def refresh(
         from gpuenv.cli.matrix_refresh import check_summary_file, refresh_matrix
         from gpuenv.cli.refresh_context import IndexClient
     except ModuleNotFoundError as error:
-        remedy = "python -m pip install 'gpuenv[refresh]'"
-        raise CommandError(ExitCode.USAGE, f"measuring needs the refresh extra of gpuenv: {error}", remedy) from error
+        message = f"measuring needs the refresh extra of gpuenv: {error}"
+        raise CommandError(ExitCode.USAGE, message, extra_command("refresh")) from error
     from gpuenv.cli.output import write_result, write_stdout
 
     try:
