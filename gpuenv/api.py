@@ -173,7 +173,7 @@ def _report(snapshot: Snapshot | None, matrix: str | os.PathLike[str] | None, op
     rows = _read_matrix(matrix)
     facts = snapshot if snapshot is not None else take_snapshot()
     options = options._replace(day=today())
-    diagnosis = run_checks(facts, rows, resolver.resolve(facts, rows), time.monotonic, options)
+    diagnosis = run_checks(facts, rows, time.monotonic, options)
     if plugins := find_plugins():
         diagnosis = with_plugins(diagnosis, plugins, facts, options, os.environ)
     return make_report(diagnosis, facts, time.monotonic() - started, options, docs_address=address)

@@ -43,20 +43,18 @@ def make_diagnosis_report(
         check_source(source, gpu_tests)
     with probing(source) as finish:
         from gpuenv.doctor.diagnose import diagnose  # imports overlap with probing
-        from gpuenv.matrix.resolve import resolve
         from gpuenv.report.report import make_report
 
         rows = get_matrix(matrix)
         found = plugins()
         snapshot = finish(rows)
-    resolution = resolve(snapshot, rows)
     options = make_options(snapshot)._replace(python=source.named_target)
     smoke = None
     if gpu_tests is not None:
         from gpuenv.cli.gpu_tests import run_report_tests
 
         smoke = run_report_tests(gpu_tests, source, snapshot, rows, probing_since, no_gpu=options.no_gpu)
-    diagnosis = diagnose(snapshot, rows, resolution, time.monotonic, options, smoke)
+    diagnosis = diagnose(snapshot, rows, time.monotonic, options, smoke)
     if found:
         from gpuenv.plugins.runner import with_plugins
 

@@ -135,11 +135,10 @@ def run_tests(options: SmokeOptions, target: SmokeTarget, matrix: Matrix) -> Smo
         UnusableTarget: when the target environment cannot run any test.
     """
     from gpuenv.doctor.diagnose import diagnose
-    from gpuenv.matrix.resolve import resolve
     from gpuenv.smoke.session import run_smoke
 
     def obstacle(snapshot: Snapshot) -> str | None:
-        found = diagnose(snapshot, matrix, resolve(snapshot, matrix), time.monotonic).findings
+        found = diagnose(snapshot, matrix, time.monotonic).findings
         return f"{found[0].code} {found[0].cause}: {found[0].title}" if found and found[0].primary else None
 
     return with_causes(run_smoke(options, target, obstacle, progress, now()))

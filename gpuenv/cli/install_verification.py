@@ -11,7 +11,6 @@ from gpuenv.cli.sources import MachineSource, get_snapshot
 from gpuenv.doctor.checks import find_check
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.install.plan import Verification
-from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Severity
 from gpuenv.model.smoke import BROKEN, SmokeResult, TestResult, TestStatus
 from gpuenv.model.strings import join_words
@@ -32,7 +31,7 @@ def target_errors(snapshot: Snapshot, matrix: Matrix, *, external_libraries: boo
 
     With ``external_libraries``, CUDA's libraries may be missing from it.
     """
-    found = diagnose(snapshot, matrix, resolve(snapshot, matrix), time.monotonic).findings
+    found = diagnose(snapshot, matrix, time.monotonic).findings
     errors = {}
     for finding in found:
         check = find_check(finding.code)

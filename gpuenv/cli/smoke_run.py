@@ -15,7 +15,6 @@ from gpuenv.cli.sources import MachineSource, find_target, get_machine_and_matri
 from gpuenv.clock import now
 from gpuenv.doctor.checks import all_checks
 from gpuenv.doctor.diagnose import DiagnosisOptions, apply_fail_on, diagnose
-from gpuenv.matrix.resolve import resolve
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.smoke import SmokeResult
@@ -74,7 +73,7 @@ def smoke_report(run: SmokeRun, python: str | None, docs_address: str | None) ->
     options = DiagnosisOptions(
         excluded=frozenset(check.code for check in all_checks() if not check.reads_gpu_tests), python=python
     )
-    diagnosis = diagnose(snapshot, matrix, resolve(snapshot, matrix), time.monotonic, options, result)
+    diagnosis = diagnose(snapshot, matrix, time.monotonic, options, result)
     diagnosis = diagnosis._replace(checks=tuple(run for run in diagnosis.checks if run.code in about_tests))
     report = make_report(diagnosis, snapshot, result.duration, options, result, docs_address)
     return report._replace(exit_code=result.exit_code)

@@ -26,6 +26,7 @@ from gpuenv.doctor.registry import (
 )
 from gpuenv.doctor.repair import repair_command, repaired_resolution, with_repair
 from gpuenv.matrix.needs import needs_of
+from gpuenv.matrix.resolve import resolve
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.finding import (
     CheckRun,
@@ -89,16 +90,18 @@ DEFAULT_OPTIONS = DiagnosisOptions()
 def diagnose(
     snapshot: Snapshot,
     matrix: Matrix,
-    resolution: Resolution,
     clock: Callable[[], float],
     options: DiagnosisOptions = DEFAULT_OPTIONS,
     smoke: SmokeResult | None = None,
+    *,
+    resolution: Resolution | None = None,
 ) -> Diagnosis:
     """Runs every check on a snapshot; a check that crashes is reported and the others go on.
 
     If the target is repaired by another wheel than a new installation would choose, the fixes name that one. ``clock``
-    returns seconds, for the durations of checks.
+    returns seconds, for the durations of checks. ``resolution`` is that of the snapshot, if it is known already.
     """
+    resolution = resolution or resolve(snapshot, matrix)
     ctx = CheckContext(snapshot, needs_of(snapshot, matrix), matrix, resolution, options.requirements, smoke)
     diagnosis = _run_checks(ctx, clock, options)
     repaired = repaired_resolution(diagnosis.findings, snapshot, matrix, resolution)

@@ -224,7 +224,7 @@ class Comparer:
             snapshot = sample.snapshot
             (resolution,) = resolve_all([snapshot], matrix, wheels_only=True)
             options = DiagnosisOptions(host_only=sample.host_only)
-            findings = diagnose(snapshot, matrix, resolution, float, options).findings
+            findings = diagnose(snapshot, matrix, float, options, resolution=resolution).findings
             self._findings[group] = snapshot, findings
         return self._findings[group]
 

@@ -12,7 +12,6 @@ from gpuenv.explain.explanation_types import Explanation
 from gpuenv.explain.match import Scanner
 from gpuenv.explain.text_facts import TextFacts
 from gpuenv.matrix.assume import AssumeError, assume, assumed_keys
-from gpuenv.matrix.resolve import resolve
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.paste.content import PasteContent
@@ -99,7 +98,7 @@ def explain_text(
         base, matrix = get_machine()
         snapshot = _with_facts(base, stated, assumed, matrix)
     is_pasted = stated is not None and not stated.content.is_empty
-    diagnosis = diagnose(snapshot, matrix, resolve(snapshot, matrix), clock)
+    diagnosis = diagnose(snapshot, matrix, clock)
     verdict = verdict_of(diagnosis, snapshot, pasted=is_pasted)
     found = explanation(scanner, verdict, paste=name if is_pasted else None)
     if stated is None or stated.note is None:

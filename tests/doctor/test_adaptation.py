@@ -17,7 +17,6 @@ from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
 from gpuenv.doctor.fixes.adaptation import TARGET_COMMANDS, adapt_for_pixi, add_target_option, with_target_option
 from gpuenv.ipython_extension import KERNEL_COMMANDS
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Finding, Fix
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import CupyInstallation, Snapshot, Target
@@ -184,8 +183,7 @@ FROM_PYTHONPATH = FIT._replace(
 
 
 def _findings(snapshot: Snapshot, python: str | None) -> tuple[Finding, ...]:
-    resolution = resolve(snapshot, MATRIX)
-    return diagnose(snapshot, MATRIX, resolution, lambda: 0.0, DiagnosisOptions(python=python)).findings
+    return diagnose(snapshot, MATRIX, lambda: 0.0, DiagnosisOptions(python=python)).findings
 
 
 def _gpuenv_commands(fixes: tuple[Fix, ...]) -> list[str]:

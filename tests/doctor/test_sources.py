@@ -134,6 +134,6 @@ def test_errors_match_the_constraints_that_reject_the_installed_cupy(
         if entry.candidate.kind is CandidateKind.WHEEL
         and (entry.candidate.name, entry.candidate.version, entry.candidate.extra) == (name, release, None)
     }
-    findings = diagnose(snapshot, MATRIX, resolution, lambda: 0.0).findings
+    findings = diagnose(snapshot, MATRIX, lambda: 0.0, resolution=resolution).findings
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     assert bool(errors) == bool(rejected - CHOICE_ONLY), (rejected, errors)

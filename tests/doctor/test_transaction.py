@@ -40,7 +40,7 @@ def test_the_report_names_no_wheel_for_a_half_changed_environment(healthy: Snaps
     snapshot = with_target(healthy, open_transaction=opened)
     resolution = resolve(snapshot, MATRIX)
     assert resolution.wheel is not None
-    report = make_report(diagnose(snapshot, MATRIX, resolution, lambda: 0.0), snapshot, 0.0)
+    report = make_report(diagnose(snapshot, MATRIX, lambda: 0.0, resolution=resolution), snapshot, 0.0)
     found = report.resolution
     assert (found.wheel, found.conda, found.image, found.matrix_revision) == (None, None, None, MATRIX.revision)
     reason = "Unknown until install 0002 is undone: gpuenv rollback"

@@ -63,7 +63,7 @@ def test_the_doctor_and_the_resolver_agree_on_an_absent_gpu(  # noqa: PLR0913, P
     driver = driver._replace(nvml_init=_reading(init, "nvml"))
     snapshot = Snapshot(host=host, driver=driver, gpu_count=_reading(counted, "nvml"), pci_gpus=bus)
     resolution = resolve(snapshot, MATRIX)
-    codes = {entry.code for entry in diagnose(snapshot, MATRIX, resolution, lambda: 0.0).findings}
+    codes = {entry.code for entry in diagnose(snapshot, MATRIX, lambda: 0.0, resolution=resolution).findings}
     undecided = block == SWITCHED_OFF  # a program may have switched the GPU off
     assert _rejected_without_gpu(resolution) == ("GPU201" in codes and not undecided), codes
 

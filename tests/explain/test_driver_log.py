@@ -7,7 +7,6 @@ import pytest
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.explain.explainer import explanation, verdict_of
 from gpuenv.explain.match import scan
-from gpuenv.matrix.resolve import resolve
 from tests.doctor.test_driver_support import ADA, machine
 from tests.support.matrix import MATRIX
 
@@ -30,7 +29,7 @@ FAILED = "NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x24:0x1c:1435)"
 )
 def test_log_lines_alone_yield_the_cause_and_code_of_the_doctors_finding(lines: tuple[str, ...], code: str) -> None:
     snapshot = machine(ADA, "open", *lines)
-    (finding,) = [f for f in diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings if f.primary]
+    (finding,) = [f for f in diagnose(snapshot, MATRIX, lambda: 0.0).findings if f.primary]
     first = explanation(scan("\n".join(lines).encode())).causes[0]
     assert (finding.code, first.code) == (code, code)
     assert first.cause is finding.cause
@@ -38,7 +37,7 @@ def test_log_lines_alone_yield_the_cause_and_code_of_the_doctors_finding(lines: 
 
 def test_on_the_machine_the_fixes_of_the_finding_come_first() -> None:
     snapshot = machine(ADA, "open", POWER)
-    diagnosis = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0)
+    diagnosis = diagnose(snapshot, MATRIX, lambda: 0.0)
     (finding,) = [one for one in diagnosis.findings if one.primary]
     first = explanation(scan(POWER.encode()), verdict_of(diagnosis, snapshot)).causes[0]
     assert first.code == "DRV120"

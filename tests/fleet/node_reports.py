@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
 from gpuenv.fleet.node_report import NodeReport
-from gpuenv.matrix.resolve import resolve
 from gpuenv.model.codec import encode
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Snapshot
@@ -35,9 +34,7 @@ def _report(machine: str) -> str:
             driver=snapshot.driver._replace(cuda_init=known(0, "libcuda"), nvml_init=known(0, "nvml")),
             visible_count=known(len(snapshot.gpus), "libcuda"),
         )
-    diagnosis = diagnose(
-        snapshot, MATRIX, resolve(snapshot, MATRIX), float, DiagnosisOptions(hardware_must_be_sound=True)
-    )
+    diagnosis = diagnose(snapshot, MATRIX, float, DiagnosisOptions(hardware_must_be_sound=True))
     report = make_report(diagnosis, snapshot, 0.5)._replace(snapshot=Snapshot())
     return json.dumps(encode(NodeReport("NODE", NOW, None, report.exit_code, snapshot, report)))
 

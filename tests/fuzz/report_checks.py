@@ -55,7 +55,7 @@ def report_of(snapshot: Snapshot, options: DiagnosisOptions = DEFAULT_OPTIONS) -
     """The report of a machine; fails if a check has crashed."""
     resolution = resolve(snapshot, shipped_matrix())
     list(explanation_lines(resolution, verbose=True))
-    diagnosis = diagnose(snapshot, shipped_matrix(), resolution, time.monotonic, options)
+    diagnosis = diagnose(snapshot, shipped_matrix(), time.monotonic, options, resolution=resolution)
     crashed = [(run.code, run.reason) for run in diagnosis.checks if run.status is CheckStatus.CRASHED]
     assert not crashed, crashed
     report = make_report(diagnosis, snapshot, 0.5, options)

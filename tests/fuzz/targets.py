@@ -191,8 +191,7 @@ def check_log(data: bytes) -> None:
     scanner = scan(data)
     by_text = explanation(scanner)
     machine = with_stated(Snapshot(), scanner.stated.facts, (), shipped_matrix())
-    resolution = resolve(machine, shipped_matrix())
-    diagnosis = diagnose(machine, shipped_matrix(), resolution, time.monotonic)
+    diagnosis = diagnose(machine, shipped_matrix(), time.monotonic)
     by_text_and_facts = explanation(scanner, verdict_of(diagnosis, machine, pasted=True))
     for answer in (by_text, by_text_and_facts):
         assert all(0 < cause.confidence <= 1 for cause in answer.causes)

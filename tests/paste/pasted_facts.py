@@ -8,7 +8,6 @@ from typing import TypeVar
 from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.load import load
-from gpuenv.matrix.resolve import resolve
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.paste.partial_snapshot import to_snapshot
@@ -26,7 +25,7 @@ def snapshot_of(text: str) -> Snapshot:
 def primary(text: str) -> str | None:
     """The cause of the primary finding; None without one."""
     snapshot = snapshot_of(text)
-    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    findings = diagnose(snapshot, MATRIX, lambda: 0.0).findings
     return next((finding.cause.value for finding in findings if finding.primary), None)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.doctor.diagnose import diagnose
-from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.paste.partial_snapshot import gaps
 from gpuenv.paste.reader import read_paste
@@ -72,7 +71,7 @@ def test_a_missing_device_is_read_from_the_runtime_error() -> None:
     refused = text.replace("cudaErrorNoDevice", "cudaErrorCompatNotSupportedOnDevice")
     snapshot = snapshot_of(refused)
     assert snapshot.driver.cuda_init.value == 804
-    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    findings = diagnose(snapshot, MATRIX, lambda: 0.0).findings
     assert Cause.FORWARD_COMPAT_UNSUPPORTED in {finding.cause for finding in findings}
     late = text.replace("cudaErrorNoDevice", "cudaErrorMemoryAllocation")
     assert wrong(late, {"visible_count": None, "driver.cuda_init": None}) == {}
@@ -87,7 +86,7 @@ def test_a_build_for_rocm_lists_no_nvidia_gpus() -> None:
     assert [gpu.name for gpu in snapshot_of(old).amd_gpus] == ["Vega 20"]
     assert wrong(old, {"gpus": "", "cupy": ""}) == {}
     mixed = snapshot_of(new + "cupy-cuda12x==13.6.0\n")
-    findings = diagnose(mixed, MATRIX, resolve(mixed, MATRIX), lambda: 0.0).findings
+    findings = diagnose(mixed, MATRIX, lambda: 0.0).findings
     assert [finding.cause for finding in findings if finding.primary] == [Cause.ROCM_MISMATCH]
 
 

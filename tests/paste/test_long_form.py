@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from gpuenv.doctor.diagnose import diagnose
-from gpuenv.matrix.resolve import resolve
 from gpuenv.model.snapshot import GpuUser, Snapshot, Virtualization
 from gpuenv.paste.merge import conflicts
 from gpuenv.paste.reader import read_paste
@@ -163,7 +162,7 @@ GPU 00000000:06:00.0
 def test_the_reported_health_is_judged(text: str, errors: int | None, code: str | None) -> None:
     snapshot = snapshot_of(text)
     assert snapshot.gpus[0].health.ecc_uncorrected.value == errors
-    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    findings = diagnose(snapshot, MATRIX, lambda: 0.0).findings
     of_the_gpu = {finding.code for finding in findings} & {"GPU205", "GPU206", "GPU210"}
     assert of_the_gpu == ({code} if code else set())
 
@@ -242,7 +241,7 @@ def test_the_settings_of_a_gpu_are_judged(
 
 
 def health_codes(snapshot: Snapshot) -> set[str]:
-    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    findings = diagnose(snapshot, MATRIX, lambda: 0.0).findings
     return {finding.code for finding in findings} & {"GPU213", "GPU214", "GPU215", "GPU216", "GPU217"}
 
 

@@ -77,7 +77,7 @@ def test_a_mismatch_in_the_log_is_over_if_a_program_listed_gpus() -> None:
 def test_lines_of_the_kernel_log_lead_to_their_cause(log: str, code: str, cause: str | None) -> None:
     snapshot = snapshot_of(log)
     assert snapshot.kernel_log.source == "pasted dmesg"
-    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    findings = diagnose(snapshot, MATRIX, lambda: 0.0).findings
     assert [entry.cause.value for entry in findings if entry.code == code] == ([cause] if cause else [])
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.doctor.diagnose import diagnose
-from gpuenv.matrix.resolve import resolve
 from gpuenv.paste.merge import conflicts
 from gpuenv.paste.reader import read_paste
 from tests.paste.pasted_facts import MATRIX, primary, snapshot_of, wrong
@@ -254,5 +253,5 @@ def test_the_table_counts_memory_errors(cell: str, errors: int | None, cause: st
         f"|   0  Tesla V100S-PCI...  Off  | 00000000:00:07.0 Off |   {cell:>18} |\n"
     )
     assert snapshot.gpus[0].health.ecc_uncorrected.value == errors
-    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    findings = diagnose(snapshot, MATRIX, lambda: 0.0).findings
     assert [entry.cause.value for entry in findings if entry.code == "GPU206"] == ([cause] if cause else [])

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.explain.explainer import with_pasted_error
-from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from tests.cli.program import gpuenv
 from tests.cli.snapshots import UNFIT
@@ -55,7 +54,7 @@ def test_a_pasted_gpu_whose_memory_others_use_is_found(tmp_path: Path) -> None:
 
 
 def test_a_finding_with_the_cause_of_the_error_comes_first() -> None:
-    diagnosis = diagnose(UNFIT, MATRIX, resolve(UNFIT, MATRIX), lambda: 0.0)
+    diagnosis = diagnose(UNFIT, MATRIX, lambda: 0.0)
     first = diagnosis.findings[0]
     other = replace(first, code="GPU208", cause=Cause.OUT_OF_MEMORY, primary=False)
     both = diagnosis._replace(findings=(*diagnosis.findings, other))

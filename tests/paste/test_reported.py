@@ -12,7 +12,6 @@ import pytest
 from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.load import load
-from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Finding
 from gpuenv.paste.partial_snapshot import to_snapshot
 from gpuenv.paste.reader import read_paste
@@ -24,7 +23,7 @@ TABLE = REPORTED["container-driver-capabilities--weaviate-helm-101"]
 
 def primary(text: str) -> Finding | None:
     snapshot = to_snapshot(read_paste(text), MATRIX)
-    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    findings = diagnose(snapshot, MATRIX, lambda: 0.0).findings
     return next((finding for finding in findings if finding.primary), None)
 
 
@@ -41,7 +40,7 @@ HEALTHY = {path.stem: path.read_text(encoding="utf-8") for path in (Path(__file_
 @pytest.mark.parametrize("name", sorted(HEALTHY))
 def test_a_healthy_machine_has_no_error(name: str) -> None:
     snapshot = to_snapshot(read_paste(HEALTHY[name]), MATRIX)
-    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    findings = diagnose(snapshot, MATRIX, lambda: 0.0).findings
     assert [(finding.code, finding.title) for finding in findings] == []
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
-from gpuenv.matrix.resolve import resolve
 from gpuenv.model.smoke import (
     Compared,
     Quantity,
@@ -84,7 +83,6 @@ FAULTY = smoke(PASSED, AGAIN, WRONG, HUNG, LEFT, compared=(GOOD, SLOW))
 
 
 def report(snapshot: Snapshot, *required: str, tests: SmokeResult | None = None) -> Report:
-    resolution = resolve(snapshot, MATRIX)
     terms = DiagnosisOptions(requirements=tuple(evaluate_text(text, snapshot) for text in required))
-    diagnosis = diagnose(snapshot, MATRIX, resolution, lambda: 0.0, terms, tests)
+    diagnosis = diagnose(snapshot, MATRIX, lambda: 0.0, terms, tests)
     return sanitize_report(make_report(diagnosis, snapshot, 0.5, terms, tests), None)

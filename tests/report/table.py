@@ -61,7 +61,7 @@ def run_preflight(machine: Machine, name: str, folder: Path, *, retry: bool = Fa
         no_gpu=no_gpu_expected(requirements),
         no_cupy=no_cupy_expected(requirements),
     )
-    diagnosis = diagnose(machine.snapshot, MATRIX, machine.resolution, lambda: 0.0, terms)
+    diagnosis = diagnose(machine.snapshot, MATRIX, lambda: 0.0, terms, resolution=machine.resolution)
     report = make_report(diagnosis, machine.snapshot, 0.5, terms)
     report = with_retry_code(report) if retry else report
     outputs = [OutputSpec(form, folder / form) for form in FORMATS]

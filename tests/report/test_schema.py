@@ -9,7 +9,6 @@ from jsonschema import Draft202012Validator
 
 from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.resolve import resolve
 from gpuenv.model.codec import decode, encode
 from gpuenv.model.json_schema import json_schema
 from gpuenv.model.reading import known
@@ -23,8 +22,7 @@ from tests.support.matrix import MATRIX
 
 def _report(*assumptions: str) -> Report:
     snapshot = assume(Snapshot(), assumptions, MATRIX)
-    resolution = resolve(snapshot, MATRIX)
-    return make_report(diagnose(snapshot, MATRIX, resolution, lambda: 0.0), snapshot, 0.5)
+    return make_report(diagnose(snapshot, MATRIX, lambda: 0.0), snapshot, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -52,10 +50,9 @@ def test_readings_of_different_lists_have_separate_schemas() -> None:
 
 def test_a_preflight_report_matches_the_schema() -> None:
     snapshot = assume(Snapshot(), ("driver=580.95.05", "gpu=V100", "python=3.12"), MATRIX)
-    resolution = resolve(snapshot, MATRIX)
     requirements = [parse_requirement(text) for text in ("gpu>=1", "cc>=8.0", "nvlink")]
     results = evaluate(requirements, snapshot)
-    diagnosis = diagnose(snapshot, MATRIX, resolution, lambda: 0.0, DiagnosisOptions(requirements=results))
+    diagnosis = diagnose(snapshot, MATRIX, lambda: 0.0, DiagnosisOptions(requirements=results))
     report = make_report(diagnosis, snapshot, 0.5, DiagnosisOptions(requirements=results))
     data = json.loads(json.dumps(encode(report)))
     Draft202012Validator(json_schema(Report, "gpuenv.report/1")).validate(data)

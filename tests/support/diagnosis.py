@@ -21,4 +21,4 @@ def context_of(snapshot: Snapshot) -> CheckContext:
 
 def diagnosis_of(snapshot: Snapshot, options: DiagnosisOptions = DEFAULT_OPTIONS) -> Diagnosis:
     """The diagnosis; its checks take no time."""
-    return diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0, options)
+    return diagnose(snapshot, MATRIX, lambda: 0.0, options)

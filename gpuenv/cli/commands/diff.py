@@ -48,6 +48,5 @@ def diff(
 
 def _findings(snapshot: Snapshot, matrix: Matrix) -> tuple[Finding, ...]:
     from gpuenv.doctor.diagnose import diagnose
-    from gpuenv.matrix.resolve import resolve
 
-    return diagnose(snapshot, matrix, resolve(snapshot, matrix), time.monotonic).findings
+    return diagnose(snapshot, matrix, time.monotonic).findings

@@ -14,7 +14,6 @@ from gpuenv.image.inspect.rule_context import RuleContext, contents_of, make_rul
 from gpuenv.image.inspect.rules_driver import requirement_verdicts
 from gpuenv.image.rule_registry import OTHER_IMAGE, all_rules
 from gpuenv.matrix.needs import driver_absent
-from gpuenv.matrix.resolve import resolve
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.finding import CheckStatus, Finding, Severity, ranked
 from gpuenv.model.gpus import is_contained
@@ -71,7 +70,7 @@ def _machine_findings(ctx: RuleContext, clock: Callable[[], float]) -> tuple[lis
     snapshot = ctx.snapshot
     excluded = frozenset(check.code for check in all_checks() if check.of_process)
     options = DiagnosisOptions(no_cupy=True, excluded=excluded)
-    diagnosis = diagnose(snapshot, ctx.matrix, resolve(snapshot, ctx.matrix), clock, options)
+    diagnosis = diagnose(snapshot, ctx.matrix, clock, options)
     findings = [
         entry
         for entry in diagnosis.findings
