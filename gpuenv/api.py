@@ -31,7 +31,7 @@ from gpuenv.paste import error_text
 from gpuenv.plugins.discovery import find_plugins
 from gpuenv.plugins.runner import with_plugins
 from gpuenv.preflight.evaluate import contradiction, evaluate, no_cupy_expected, no_gpu_expected
-from gpuenv.preflight.requirements import parse_requirement
+from gpuenv.preflight.requirements import Origin, parse_requirement
 from gpuenv.probe import session
 from gpuenv.probe.request import ProbeRequest
 from gpuenv.report.docs_site import docs_address
@@ -107,7 +107,7 @@ def check(
         GpuenvError: when a requirement is invalid, no machine can meet all of them, or the matrix is invalid or cannot
             be read.
     """
-    parsed = tuple(map(parse_requirement, requirements))
+    parsed = tuple(parse_requirement(text, Origin("gpuenv.check")) for text in requirements)
     if contradictory := contradiction(parsed):
         raise GpuenvError(f"no machine can meet {contradictory}: remove one of them")
     facts = snapshot if snapshot is not None else take_snapshot()

@@ -176,6 +176,12 @@ def test_errors_are_of_one_tree(call: object) -> None:
         call()
 
 
+def test_requirements_name_the_function_that_got_them(snapshot: Snapshot) -> None:
+    with pytest.raises(gpuenv.GpuenvError, match=r"^gpuenv\.check: gup>=1: unknown key"):
+        gpuenv.check("gup>=1")
+    assert [entry.source for entry in gpuenv.check("gpu>=1", snapshot=snapshot).requirements] == ["gpuenv.check"]
+
+
 def test_an_invalid_matrix_is_an_error(tmp_path: Path, snapshot: Snapshot) -> None:
     (tmp_path / "matrix.yaml").write_text("x: 1\n")
     with pytest.raises(gpuenv.GpuenvError):
