@@ -180,6 +180,7 @@ def messages_page(program: str) -> str:
         parts += [f"## {message.id}", f"```text\n{message.example}\n```", f"Means\n: {_sentence(means)}"]
         parts += [f"Causes\n: {causes}"] if causes else []
         parts += [f"Decided by\n: {_plain(message.decided_by)}"] if message.decided_by else []
+        parts += ["\n".join(("What to do:\n", *(f"- {_fix(fix)}" for fix in message.fix)))] if message.fix else []
         parts.append(f"Source\n: {_plain(message.source)}")
     return _joined(parts)
 

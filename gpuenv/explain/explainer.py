@@ -161,7 +161,7 @@ def _likely_cause(
         confidence=entry.confidence,
         lines=lines[:_LINES] or lines_with_words(scanner.latest, indicating),
         title=finding.title if finding and not entry.hits else _title(entry),
-        fix=_fixes(entry.cause, finding, program),
+        fix=_fixes(entry.cause, finding, program, entry.hits),
         would_decide=None
         if entry.confidence >= CERTAIN or (finding and verdict.has_machine)
         else _decisive_fact(entry.hits, verdict),
@@ -172,9 +172,16 @@ def _likely_cause(
     )
 
 
-def _fixes(cause: Cause, finding: Finding | None, program: Program) -> tuple[Fix, ...]:
-    """The fixes of the finding, which are for this machine; else those of the cause for the program that failed."""
-    return finding.fix if finding and finding.fix else fixes_for(cause, program)
+def _fixes(cause: Cause, finding: Finding | None, program: Program, hits: Sequence[Hit] = ()) -> tuple[Fix, ...]:
+    """The fixes of the finding, for this machine; else those of the message; else those of the cause for the user."""
+    if finding and finding.fix:
+        return finding.fix
+    of_message = (hit.message.fix for hit in hits if hit.message.fix and _main_cause(hit) is cause)
+    return next(of_message, None) or fixes_for(cause, program)
+
+
+def _main_cause(hit: Hit) -> Cause:
+    return max(hit.message.weights(dict(hit.values)).items(), key=lambda item: item[1])[0]
 
 
 def _code(entry: Ranked) -> str:
@@ -193,8 +200,7 @@ def _title(entry: Ranked) -> str:
     if not entry.hits:
         return sentence
     hit = entry.hits[0]
-    about = max(hit.message.weights(dict(hit.values)).items(), key=lambda item: item[1])[0]
-    if hit.message.title is None or about is not entry.cause:
+    if hit.message.title is None or _main_cause(hit) is not entry.cause:
         return sentence
     title = _filled(hit.message.title, hit)
     return sentence if _BLANK.search(title) else title

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import shlex
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import Any
 
 from gpuenv.data import COMPILED_MESSAGES, DATA
 from gpuenv.explain.patterns import compiled
-from gpuenv.model.causes import Cause, find_cause
+from gpuenv.model.causes import Cause, Fix, find_cause
 
 MESSAGES = DATA / "messages"
 Weights = Mapping[Cause, float]
@@ -35,7 +36,9 @@ _OPTIONAL: Mapping[str, type | tuple[type, ...]] = {
     "title": str,
     "decided_by": str,
     "code": str,
+    "fix": list,
 }
+_FIX_KEYS = {"text", "command", "shell_line"}
 _NUMBER = re.compile(r"[01](?:\.\d+)?")
 _SHORTEST = 3  # characters of a literal: a shorter one is in nearly every line
 
@@ -80,6 +83,8 @@ class Message:
         title: a sentence for the user with ``{captured}`` values; without one, the sentence of the cause.
         decided_by: the fact that would settle which cause it is.
         code: the check of the doctor that finds it on a machine, if it is not the cause's own.
+        fix: what to do about it, instead of the fixes of its main cause, which are for every message of that cause: a
+            text, or a mapping with a text and a command, or with a text and a line for the user's own shell.
         source: the binary, package or document that has the message.
         example: a line that has the message.
     """
@@ -101,6 +106,7 @@ class Message:
     title: str | None = None
     decided_by: str | None = None
     code: str | None = None
+    fix: tuple[Fix, ...] = ()
 
     def weights(self, values: Mapping[str, str]) -> Weights:
         """The causes with their weights, for these captured values."""
@@ -228,7 +234,16 @@ def _message(row: Mapping[str, Any]) -> Message:
         title=row.get("title"),
         decided_by=row.get("decided_by"),
         code=row.get("code"),
+        fix=tuple(map(_fix, row.get("fix", ()))),
     )
+
+
+def _fix(step: str | Mapping[str, str]) -> Fix:
+    if isinstance(step, str):
+        return Fix(step)
+    if "text" not in step or not step.keys() <= _FIX_KEYS or len(step) > 2:  # noqa: PLR2004 - a text and what it runs
+        raise ValueError(f"fix: expected a text, or a text with a command or a shell_line; found {', '.join(step)}")
+    return Fix(step["text"], tuple(shlex.split(step.get("command", ""))) or None, shell_line=step.get("shell_line"))
 
 
 def _by_value(rule: Mapping[str, Any]) -> ByValue:

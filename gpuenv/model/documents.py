@@ -356,7 +356,7 @@ class Meaning:
         kind: ``code``, ``cause`` or ``message``.
         causes: the cause itself; for a code or a message, the possible ones, the most likely first.
         checks: the checks that can report the cause; for a code, its check.
-        fix: what to do if no check covers the cause.
+        fix: what to do: of a cause, if no check covers it; of a message, if it has fixes of its own.
         demonstration: always null; earlier versions had a command that showed the mistake and its fix.
         source: where the message comes from.
         would_decide: the fact that would settle the cause of a message; null if none would.

@@ -72,6 +72,10 @@ def message_lines(message: Message) -> Iterator[TextLine]:
     yield TextLine(f"  source: {message.source}", Style.QUIET, 4)
     if message.decided_by:
         yield TextLine(f"  To settle this, check: {message.decided_by}.", hang=4)
+    if message.fix:
+        yield TextLine()
+        yield TextLine("What to do:")
+        yield from fix_lines(message.fix)
 
 
 def check_meaning(check: DocumentedCheck) -> Meaning:
@@ -110,6 +114,7 @@ def message_meaning(message: Message) -> Meaning:
         causes=tuple(CauseMeaning(cause, cause.sentence) for cause in message.causes),
         source=message.source,
         would_decide=message.decided_by,
+        fix=message.fix,
     )
 
 

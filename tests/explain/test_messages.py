@@ -127,6 +127,10 @@ def test_every_cause_but_those_of_no_text_has_a_message() -> None:
         ({"by": [{"number": "1", "causes": {"no-such-cause": 0.9}}]}, "no-such-cause"),
         ({"by": [{"number": "1", "causes": {"no-driver": 2}}]}, "weights"),
         ({"by": [{"number": "1"}]}, "causes"),
+        ({"fix": "restart"}, "fix: expected"),
+        ({"fix": [{"command": "sudo reboot"}]}, "found command"),
+        ({"fix": [{"text": "Restart.", "shell": "reboot"}]}, "found text, shell"),
+        ({"fix": [{"text": "Restart.", "command": "sudo reboot", "shell_line": "reboot"}]}, "text with a command or"),
     ],
 )
 def test_an_invalid_entry_is_named_with_its_file(
