@@ -102,6 +102,7 @@ _DRIVER: Mapping[str, Sources] = {
     "driver.module_blocks": _one("modprobe.d and /proc/cmdline"),
     "driver.module_options": _one("modprobe.d, /proc/cmdline and /proc/driver/nvidia/params"),
     "driver.excluded_gpus": _one(_KERNEL_GPUS),
+    "driver.uninstaller": _one("/usr/bin"),
     "driver.nvml_init": _one(_NVML),
     "driver.cuda_init": _one(_LIBCUDA),
     "driver.device_nodes[]": _one("/dev"),

@@ -269,6 +269,7 @@ class Driver(NamedTuple):
         module_options: configuration lines and kernel parameters that exclude GPUs or restrict device nodes, and what
             the loaded module excludes.
         excluded_gpus: the PCI addresses of the GPUs that the loaded module excludes.
+        uninstaller: the program that removes the driver of NVIDIA's .run file, if that installed it.
         nvml_init: return code of ``nvmlInit`` (0 is success).
         cuda_init: return code of ``cuInit`` (0 is success).
         device_nodes: device files under ``/dev`` that belong to the driver.
@@ -292,6 +293,7 @@ class Driver(NamedTuple):
     module_blocks: Reading[tuple[str, ...]] = Reading()
     module_options: Reading[tuple[str, ...]] = Reading()
     excluded_gpus: Reading[tuple[str, ...]] = Reading()
+    uninstaller: Reading[str] = Reading()
     nvml_init: Reading[int] = Reading()
     cuda_init: Reading[int] = Reading()
     device_nodes: tuple[DeviceNode, ...] = ()

@@ -303,6 +303,7 @@ def _driver(raw: RawFacts) -> Driver:
         module_blocks=kernel.reading("module_blocks", tuple[str, ...], "modprobe.d and /proc/cmdline"),
         module_options=_module_options(kernel),
         excluded_gpus=known(excluded, _KERNEL_GPUS) if listed else missing(f"{_KERNEL_GPUS} lists none"),
+        uninstaller=kernel.reading("uninstaller", str, "/usr/bin", "NVIDIA's .run file installed no driver"),
         nvml_init=nvml.reading("init", int, "nvml"),
         cuda_init=cuda.reading("init", int, "libcuda", no_cuda),
         device_nodes=kernel.all("device_nodes", DeviceNode),

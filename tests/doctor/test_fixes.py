@@ -215,6 +215,15 @@ def with_driver(snapshot: Snapshot, version: str) -> Snapshot:
     return snapshot._replace(driver=driver, sources=(Source("kernel", SourceState.ANSWERED), *FAILED))
 
 
+def test_the_driver_of_a_run_file_is_removed_before_packages_are_installed() -> None:
+    snapshot = with_driver(machine("ubuntu 24.04", GTX_1050), "590.48.01")
+    driver = snapshot.driver._replace(uninstaller=known("/usr/bin/nvidia-uninstall", "/usr/bin"))
+    needed = DriverRequirement(None, 580, frozenset({"proprietary"}))
+    _, removal, *packages = driver_package_fixes(snapshot._replace(driver=driver), needed, exact=True)
+    assert removal.command == ("sudo", "nvidia-uninstall")
+    assert (removal, *packages)[1:] == driver_package_fixes(snapshot, needed, exact=True)[1:]
+
+
 def test_the_branch_of_a_dropped_gpu_is_pinned_and_held() -> None:
     """Of Debian 12, 535 suits a GTX 1050; where only NVIDIA's repository has a branch, apt is kept at it."""
     needed = DriverRequirement(560, 580, frozenset(("proprietary",)))

@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpuenv.simulate.profile import KernelModule, PciSpec
-from tests.scenarios.driver_states import NO_DRIVER_LIBRARIES, NOT_RESPONDING, kernel_log, other_devices
+from tests.scenarios.driver_states import (
+    NO_DRIVER_LIBRARIES,
+    NOT_RESPONDING,
+    VERSION_MISMATCH,
+    kernel_log,
+    other_devices,
+)
 from tests.scenarios.scenario import combine, driver, gpus, host
 from tests.unseen.machine_table import case, with_files
 
@@ -17,6 +23,7 @@ SECURE_BOOT = {
     "sys/module/module/parameters/sig_enforce": "N\n",
 }
 FEDORA_KERNEL = "6.11.4-301.fc41.x86_64"
+RUN_FILE = {"usr/bin/nvidia-installer": "", "usr/bin/nvidia-uninstall": ""}
 
 KERNELS = (
     case(
@@ -92,6 +99,42 @@ KERNELS = (
             kernel_log("Loading of module with unavailable key is rejected"),
         ),
         first_fix="mokutil",
+    ),
+    case(
+        "driver-kernel-incompatible",
+        "Ubuntu with Secure Boot and the unsigned module of a .run file",
+        "l4-550",
+        combine(
+            host(distribution="ubuntu 24.04", kernel=NEW_KERNEL),
+            driver(module=KernelModule.INSTALLED_NOT_LOADED),
+            NOT_RESPONDING,
+            with_files(
+                {
+                    **SECURE_BOOT,
+                    **RUN_FILE,
+                    f"lib/modules/{NEW_KERNEL}/modules.dep": "kernel/drivers/video/nvidia.ko:\n",
+                }
+            ),
+            kernel_log("Lockdown: modprobe: unsigned module loading is restricted; see man kernel_lockdown.7"),
+        ),
+        first_fix="Run the installer",
+        included=("nvidia-modsign-crt-",),
+        excluded=("apt-get", "shim-signed"),
+    ),
+    case(
+        "driver-library-version-mismatch",
+        "the libraries of a .run file and the module of Ubuntu's packages, after a restart",
+        "l4-550",
+        combine(
+            host(distribution="ubuntu 24.04", kernel=NEW_KERNEL),
+            driver(version="535.274.02", library="550.163.01"),
+            VERSION_MISMATCH,
+            with_files(
+                {**RUN_FILE, f"var/lib/dkms/nvidia/535.274.02/{NEW_KERNEL}/x86_64/module/nvidia.ko.zst": ""},
+            ),
+        ),
+        first_fix="nvidia-uninstall",
+        excluded=("--fix-broken", "dkms autoinstall", "nothing needs to be installed"),
     ),
     case(
         "driver-module-not-loaded",

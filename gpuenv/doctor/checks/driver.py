@@ -20,6 +20,7 @@ from gpuenv.doctor.driver_libraries import (
 from gpuenv.doctor.evidence import evidence_of, hardware_events, kernel_drivers, log_evidence, matching_log_lines
 from gpuenv.doctor.fixes.containers import matching_libraries_fix, remove_from_image_fixes
 from gpuenv.doctor.fixes.distributions import (
+    REMOVE_RUN_FILE,
     driver_fixes,
     family,
     module_build_command,
@@ -175,12 +176,34 @@ def module_refused(ctx: CheckContext) -> Outcome:
 def signing_fixes(ctx: CheckContext, *, is_unsigned: bool = False) -> tuple[Fix, ...]:
     """How to load a module with Secure Boot; one without any signature is signed first, by building it again."""
     snapshot = ctx.snapshot
+    if snapshot.driver.uninstaller.known and not snapshot.driver.dkms:
+        return _run_file_signing_fixes(snapshot)
     sign: tuple[Fix, ...] = ()
     if is_unsigned:
         rebuild = _signed_builds(snapshot) or system_steps(snapshot, "sign-module", open=kind_suffix(ctx))
         sign = (*system_steps(snapshot, "new-key"), *rebuild)
     restart = restart_fix(snapshot, "and confirm the key; this ends all programs")
     return (*sign, *system_steps(snapshot, "enrol-key"), restart, *signed_module_fixes(ctx))
+
+
+def _run_file_signing_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
+    """How NVIDIA's installer signs its modules: it offers a new key, and keeps its certificate in this folder.
+
+    NVIDIA, driver README, Installing the NVIDIA Driver, Signing the NVIDIA Kernel Module.
+    """
+    return (
+        Fix("Run the installer of the driver (NVIDIA's .run file) again, and let it sign the modules with a new key."),
+        Fix(
+            "Enrol that key for Secure Boot: choose a password, restart, and confirm it in the blue screen.",
+            shell_line="sudo mokutil --import /usr/share/nvidia/nvidia-modsign-crt-*.der",
+        ),
+        restart_fix(snapshot, "and confirm the key; this ends all programs"),
+        Fix(
+            "Or turn Secure Boot off in the firmware, or replace this driver by the distribution's packages: first "
+            "remove it.",
+            REMOVE_RUN_FILE.command,
+        ),
+    )
 
 
 def _signed_builds(snapshot: Snapshot) -> tuple[Fix, ...]:
@@ -639,7 +662,7 @@ def _on_a_host(snapshot: Snapshot) -> Symptom:
     return Symptom(
         "The loaded kernel module and the driver's libraries have different versions",
         _version_evidence(snapshot),
-        (*_update_fixes(snapshot), _restart(snapshot)),
+        _update_fixes(snapshot) or (_restart(snapshot),),
     )
 
 
@@ -734,14 +757,25 @@ def _version_evidence(snapshot: Snapshot) -> tuple[Evidence, ...]:
 
 
 def _update_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
-    """Fixes that complete an update before the restart, if the disk has only the old driver's module."""
+    """Fixes that complete an update, with its restart, if the disk has only the old driver's module."""
     driver, kernel = snapshot.driver, snapshot.host.kernel.value
     module, library = driver.module_version.value, driver.library_version.value
     releases = {build.release for build in driver.dkms if build.state == "built" and build.kernel in (None, kernel)}
     if module is None or library is None or str(module) not in releases or str(library) in releases:
         return ()
+    if driver.uninstaller.known:  # DKMS's folder of modules has precedence over that of the .run file
+        return (
+            Fix(
+                f"Two drivers are installed: the libraries of {library} are of NVIDIA's .run file, the module of "
+                f"{module} is not, and each restart loads it again. Remove that of the .run file.",
+                REMOVE_RUN_FILE.command,
+            ),
+            Fix(f"If libraries of {module} are missing then, reinstall its packages."),
+            restart_fix(snapshot, "so that one driver is left"),
+        )
     text = f"A restart alone loads {module} again, because no module of {library} is built: finish the update first."
     return (
         *(system_steps(snapshot, "finish-update", text=text) or (Fix(text, module_build_command(snapshot, kernel)),)),
         Fix(f"Then build the module of {library} for this kernel.", module_build_command(snapshot, kernel)),
+        restart_fix(snapshot, "so that it is loaded"),
     )

@@ -216,9 +216,14 @@ def driver_package_fixes(
         return (first,)
     key = system_steps(snapshot, "enrol-key") if snapshot.host.secure_boot.value else ()
     last = (restart_fix(snapshot, "so that the new module is loaded; this ends all programs"), _CHECK)
-    return (first, *found, *without_nouveau, *key, *last)
+    of_run_file = (REMOVE_RUN_FILE,) if snapshot.driver.uninstaller.known else ()
+    return (first, *of_run_file, *found, *without_nouveau, *key, *last)
 
 
+REMOVE_RUN_FILE = Fix(
+    "First remove the driver of NVIDIA's .run file: its files take the place of those of packages.",
+    ("sudo", "nvidia-uninstall"),
+)
 _ANY_DRIVER = DriverRequirement(None, None, frozenset())
 _CHECK = Fix("Then check: it lists the GPU and the driver.", ("nvidia-smi",))
 

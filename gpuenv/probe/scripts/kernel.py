@@ -556,6 +556,11 @@ def module_files(root: str) -> list[str]:
     return [f"{kernel}/{path}" for kernel, files in having for path in files[:_MOST_FILES]]
 
 
+# nvidia-installer, install-from-cwd.c and uninstall.c: installed and removed with the driver of NVIDIA's .run file.
+# No distribution's package has it.
+_UNINSTALLER = "/usr/bin/nvidia-uninstall"
+
+
 def module_blocks(root: str) -> list[str]:
     """The lines of modprobe.d files and the kernel parameters that prevent the loading of the nvidia module."""
     return _settings(root, _BLOCKING, _PARAMETER)
@@ -898,6 +903,7 @@ FACTS: dict[str, Callable[[str], object]] = {
     "module_files": module_files,
     "module_blocks": module_blocks,
     "module_options": module_options,
+    "uninstaller": lambda root: _UNINSTALLER if exists(root, _UNINSTALLER) else None,
     "dkms": dkms,
     "libraries": libraries,
     "amd_nodes": amd_nodes,
