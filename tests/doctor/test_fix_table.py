@@ -41,7 +41,7 @@ VALUES = {
 }
 PROGRAMS = {
     *("akmods", "apt-get", "apt-mark", "curl", "dkms", "dnf", "dpkg", "dracut", "mkinitcpio", "mokutil", "nvidia-ctk"),
-    *("git", "grubby", "kmodgenca", "reboot", "transactional-update"),
+    *("git", "grubby", "kmodgenca", "ldconfig", "reboot", "transactional-update"),
     *("pacman", "rpm", "sh", "systemctl", "ubuntu-drivers", "update-initramfs", "wget", "zypper"),
     *("apptainer", "docker", "podman", "bsub", "qsub", "sbatch", "srun"),
 }

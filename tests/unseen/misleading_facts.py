@@ -158,6 +158,17 @@ MISLEADING_FACTS = (
         included=("runtimeClass",),
     ),
     case(
+        "container-driver-capabilities",
+        "Apptainer with --nv on a host whose ldconfig does not list libcuda",
+        L4,
+        combine(
+            host(container=ContainerEngine.APPTAINER, distribution="rocky 9.6"),
+            driver(folder=".singularity.d/libs", libcuda=False),
+        ),
+        first_fix="ldconfig -p",
+        excluded=("NVIDIA_DRIVER_CAPABILITIES",),
+    ),
+    case(
         "device-node-missing",
         "a headless server without nvidia-uvm",
         L4,
