@@ -83,6 +83,17 @@ def python_that_exits(workspace: Workspace) -> Mapping[str, str]:
     return {}
 
 
+def python_without_ctypes(workspace: Workspace) -> Mapping[str, str]:
+    """An import hook that refuses _ctypes with the interpreter's own error."""
+    run_at_start(
+        workspace.site,
+        "import sys\n\n\nclass Finder:\n    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == '_ctypes':\n            raise ModuleNotFoundError(f'No module named {name!r}')\n"
+        "\n\nsys.meta_path.insert(0, Finder())\n",
+    )
+    return {}
+
+
 def leftover_directory(workspace: Workspace) -> Mapping[str, str]:
     """pip leaves directories of a package with files that it did not install."""
     write(workspace.site / "cupy/_core/__pycache__/core.cpython-312.pyc")

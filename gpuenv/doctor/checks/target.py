@@ -10,10 +10,11 @@ from gpuenv.doctor.registry import CheckContext, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.snapshot import Snapshot, SourceState
-from gpuenv.model.strings import has_python_name
+from gpuenv.model.strings import has_python_name, pattern
 
 _BROKEN = (SourceState.FAILED, SourceState.CRASHED, SourceState.TIMED_OUT, SourceState.ABSENT)
 _ACTIVATED = ("VIRTUAL_ENV", "CONDA_PREFIX")
+_NO_CTYPES = pattern(r"No module named '_ctypes'|(?P<library>libffi\.so\.\d+): cannot open shared object file")
 _FOLDERS = "the folders of the environment"
 _REACHABLE = (
     Fix("Create an environment with a Python that every user may run, not one in another user's home folder."),
@@ -28,7 +29,8 @@ def target_broken(ctx: CheckContext) -> Outcome:
     What it means: the interpreter does not start, crashes, hangs, or is not a Python. Usually the Python from which a
     virtual environment was created has been removed or moved, or this user has no access to it. Or the environment's
     pyvenv.cfg is missing, and its interpreter is that of another environment; or a variable such as PYTHONHOME or
-    LD_PRELOAD, a .pth file or a sitecustomize ends every start; or this user may not read the packages.
+    LD_PRELOAD, a .pth file or a sitecustomize ends every start; or this user may not read the packages. Or the Python
+    was built without libffi, so that ctypes is missing.
     How it is seen: the interpreter runs a small script of the standard library in a process of its own; if that fails,
     it runs again without Python's variables, without those of the loader, and without start-up files.
     What to do: link a virtual environment to an installed Python of the same release, which keeps its packages; unset
@@ -41,6 +43,9 @@ def target_broken(ctx: CheckContext) -> Outcome:
         return
     if snapshot.target.unreadable and not snapshot.target.cupy:  # else everything in use may lie elsewhere
         yield _unreadable(snapshot)
+        return
+    if without_ctypes := _without_ctypes(snapshot):
+        yield without_ctypes
         return
     if state.state not in _BROKEN or snapshot.target.python.known:
         return
@@ -143,6 +148,34 @@ def _base_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
         Fix(
             f"If Python {minor} cannot be installed: create a new environment, and install the packages again.",
             ("python3", "-m", "venv", f"{folder}-new"),
+        ),
+    )
+
+
+def _without_ctypes(snapshot: Snapshot) -> Symptom | None:
+    """The interpreter starts, but its ctypes, which CuPy and NumPy import, cannot be imported.
+
+    CPython leaves _ctypes out if it is built without libffi's header files, as pyenv does; a libffi of another release
+    replaces the one of the build after an upgrade of the distribution.
+    """
+    found = _NO_CTYPES.search(snapshot.source("libraries").detail or "")
+    if found is None:
+        return None
+    library = found["library"]
+    title = f"it needs {library}, which is missing" if library else "it was built without libffi"
+    return Symptom(
+        f"The target's Python has no ctypes, which CuPy needs: {title}",
+        evidence_of(snapshot, "target.executable", "target.python", "libraries"),
+        (
+            Fix(
+                "Install libffi with its header files: libffi-dev on Debian and Ubuntu, libffi-devel on Fedora, RHEL "
+                "and openSUSE, libffi on Arch."
+            ),
+            Fix(
+                "Build this Python again, from source or with pyenv; VERSION is its release.",
+                ("pyenv", "install", "--force", "VERSION"),
+            ),
+            Fix("Or create the environment with another Python, such as the system's."),
         ),
     )
 
