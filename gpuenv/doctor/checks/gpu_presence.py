@@ -170,7 +170,10 @@ def _without_gpu(evidence: tuple[Evidence, ...], more: tuple[Fix, ...] = ()) -> 
         "This machine has no NVIDIA GPU",
         evidence,
         (
-            Fix("Use a machine with an NVIDIA GPU: another host or instance type, or a job that requests one."),
+            Fix(
+                "Use a machine with an NVIDIA GPU: another host or instance type, or a job that requests one; in "
+                "Colab, change the runtime type."
+            ),
             *more,
             EXPECT_NO_GPU,
         ),
