@@ -25,6 +25,7 @@ def advisories_for(cupy: str, matrix: Matrix) -> tuple[Advisory, ...]:
 
 
 _REFUSED = (Cuda.SYSTEM_DRIVER_MISMATCH, Cuda.COMPAT_NOT_SUPPORTED_ON_DEVICE)
+_COMPAT = pattern(r"/(?:cuda-)?compat/")  # conda-forge's package cuda-compat has a folder of its name
 _MOST_COMMON = ("linux", "x86_64")
 _CONSUMER = {"GeForce": "geforce", "TITAN": "titan"}  # by words in the product name
 _BRACKETS = pattern(r"\[([^\]]+)\]$")
@@ -198,7 +199,7 @@ def driver_absent(snapshot: Snapshot) -> bool:
 def compat_in_use(snapshot: Snapshot, matrix: Matrix) -> bool:
     """Whether a cuda-compat libcuda is loaded, by its folder or by a level above that of the driver branch."""
     driver = snapshot.driver
-    if "/compat/" in (driver.cuda_library.value or ""):
+    if _COMPAT.search(driver.cuda_library.value or ""):
         return True
     if driver.version.value is None or driver.cuda.value is None or driver.cuda.source != "libcuda":
         return False

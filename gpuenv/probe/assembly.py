@@ -66,7 +66,7 @@ _LARGEST_DIGIT = 15
 # By a library's path; the first match counts. The folders are those that scripts/kernel.py searches.
 _ORIGINS = (
     (r"/stubs/", LibraryOrigin.STUB),
-    (r"/compat(/|$)", LibraryOrigin.COMPAT),
+    (r"/(?:cuda-)?compat(/|$)", LibraryOrigin.COMPAT),  # conda-forge's package cuda-compat has a folder of its name
     (r"/usr/lib/wsl/", LibraryOrigin.WSL),
     (r"/nix/store/|/run/opengl-driver/", LibraryOrigin.NIXOS),
     (r"/usr/lib/[^/]+/GL/nvidia-[^/]+/", LibraryOrigin.FLATPAK),

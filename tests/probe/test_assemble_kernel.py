@@ -32,6 +32,7 @@ MULTIARCH = "/usr/lib/x86_64-linux-gnu/libcuda.so.550.163.01"
         ("/usr/lib/x86_64-linux-gnu/GL/nvidia-580-82-07/lib/libcuda.so.580.82.07", True, "flatpak"),
         ("/usr/local/cuda-12.4/compat/libcuda.so.550.54.15", False, "compat"),
         ("/usr/local/cuda-12.4/compat/libcuda.so.550.54.15", True, "compat"),
+        ("/opt/conda/envs/gpu/cuda-compat/libcuda.so.575.57.08", False, "compat"),
         ("/usr/local/cuda/lib64/stubs/libcuda.so", False, "stub"),
         ("/.singularity.d/libs/libcuda.so.1", None, "mounted"),
         ("/home/me/driver/libcuda.so.1", False, "other"),

@@ -181,6 +181,16 @@ def toolkit_on_library_path(release: str) -> Setup:
     return setup
 
 
+def conda_compat(workspace: Workspace) -> Mapping[str, str]:
+    """The libcuda of conda-forge's package cuda-compat, in a folder of its name, first on the loader's path."""
+    folder = workspace.prefix / "cuda-compat"
+    folder.mkdir()
+    (driver,) = workspace.machine.root.glob("usr/lib/*-linux-gnu/libcuda.so.[0-9]*.*")
+    shutil.copy2(driver, folder / "libcuda.so.575.57.08")
+    (folder / "libcuda.so.1").symlink_to("libcuda.so.575.57.08")
+    return {"LD_LIBRARY_PATH": f"{folder}:{workspace.machine.environment['LD_LIBRARY_PATH']}"}
+
+
 def removed_kernel_modules(workspace: Workspace) -> Mapping[str, str]:
     """A package manager replaced the modules of the running kernel with those of the next."""
     shutil.rmtree(workspace.machine.root / "lib/modules/6.18.1-arch1-1")

@@ -11,12 +11,12 @@ from tests.scenarios.driver_states import (
     kernel_log,
     other_devices,
 )
-from tests.scenarios.scenario import combine, driver, gpus, host, target
+from tests.scenarios.scenario import combine, driver, gpus, host, stub, target
 from tests.scenarios.target_setups import missing_file
 from tests.unseen.harmless_facts import INTEL
 from tests.unseen.machine_table import case, with_files, with_variables
 from tests.unseen.missing_drivers import NOUVEAU_ONLY
-from tests.unseen.target_setups import loader_path_without
+from tests.unseen.target_setups import conda_compat, loader_path_without
 
 L4, H200, PASCAL, GEFORCE = "l4-550", "h200-580", "gtx1080ti-580", "rtx5090-570"
 OPERATOR_LIBRARIES = "run/nvidia/driver/usr/lib/x86_64-linux-gnu"
@@ -38,6 +38,15 @@ VARIATIONS = (
         setup=loader_path_without("/usr/local/nvidia"),
         first_fix="/usr/local/nvidia/lib64",
         excluded=("resources.limits", "apt-get"),
+    ),
+    case(
+        "forward-compat-unsupported",
+        "conda's cuda-compat on LD_LIBRARY_PATH, and a GeForce",
+        "rtx4090-545",
+        stub(cuda__return__cuInit="804"),
+        setup=conda_compat,
+        first_fix="export LD_LIBRARY_PATH=",
+        excluded=("/etc/ld.so.conf",),
     ),
     case(
         "nouveau-loaded",

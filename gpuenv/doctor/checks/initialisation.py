@@ -13,6 +13,7 @@ from gpuenv.doctor.fixes.variables import (
     step_fix,
     variable_fixes,
     with_folder_fix,
+    without_folder_of_fixes,
     without_folders_fixes,
 )
 from gpuenv.doctor.predicates import is_driver_probed, is_passed_through, kernel_driver_names, unfound_wsl_libcuda
@@ -174,13 +175,18 @@ def stub_libcuda(ctx: CheckContext) -> Outcome:
 
 
 def _remove_folder_fixes(snapshot: Snapshot, folder: str) -> tuple[Fix, ...]:
-    """How to remove a folder of this name from the loader's path, in its variable or its configuration."""
-    return without_folders_fixes(snapshot, lambda entry: f"/{folder}" in entry) or (
-        Fix(
-            f"Find the line that adds the {folder} folder to the loader's path, and remove it.",
-            ("grep", "-rns", folder, "/etc/ld.so.conf", "/etc/ld.so.conf.d"),
-        ),
-        Fix("Then rebuild the loader's cache.", ("sudo", "ldconfig")),
+    """How to remove a folder of this name, or that of the loaded libcuda, from the loader's path."""
+    by_variable = without_folders_fixes(snapshot, lambda entry: f"/{folder}" in entry)
+    return (
+        by_variable
+        or without_folder_of_fixes(snapshot, snapshot.driver.cuda_library.value or "")
+        or (
+            Fix(
+                f"Find the line that adds the {folder} folder to the loader's path, and remove it.",
+                ("grep", "-rns", folder, "/etc/ld.so.conf", "/etc/ld.so.conf.d"),
+            ),
+            Fix("Then rebuild the loader's cache.", ("sudo", "ldconfig")),
+        )
     )
 
 
