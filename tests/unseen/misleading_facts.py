@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuenv.simulate.profile import ContainerEngine, DeviceNodeSpec, KernelModule, MigSpec
-from tests.scenarios.driver_states import NO_DRIVER_LIBRARIES, NOT_RESPONDING, NUMPY, VERSION_MISMATCH, kernel_log
+from gpuenv.simulate.profile import ContainerEngine, DeviceNodeSpec, KernelModule, MigSpec, PciVisibility
+from tests.scenarios.driver_states import (
+    NO_DEVICES,
+    NO_DRIVER_LIBRARIES,
+    NOT_RESPONDING,
+    NUMPY,
+    VERSION_MISMATCH,
+    kernel_log,
+)
 from tests.scenarios.scenario import combine, driver, gpus, host, stub, target, variables
 from tests.unseen.healthy_containers import L4_UUID, SECOND_L4
 from tests.unseen.machine_table import PODMAN, case, more_gpus, with_files, with_variables
@@ -156,6 +163,23 @@ MISLEADING_FACTS = (
             with_variables(NVIDIA_VISIBLE_DEVICES=L4_UUID),
         ),
         included=("runtimeClass",),
+    ),
+    case(
+        "cuda-initialization-failed",
+        "a vGPU of Azure with the ordinary driver",
+        L4,
+        combine(
+            host(distribution="ubuntu 22.04", kernel="6.8.0-1029-azure"),
+            gpus(name="NVIDIA A10", capability="8.6", device="2236", pci="0002:00:00.0", shown=PciVisibility.BUS),
+            NO_DEVICES,
+            kernel_log(
+                "NVRM: The NVIDIA GPU 0002:00:00.0 (PCI ID: 10de:2236)",
+                "NVRM: installed in this system is not supported by the",
+                "NVRM: NVIDIA 550.163.01 driver release.",
+                "nvidia: probe of 0002:00:00.0 failed with error -1",
+            ),
+        ),
+        first_fix="GRID",
     ),
     case(
         "container-driver-capabilities",

@@ -406,9 +406,18 @@ def _not_listed(ctx: CheckContext, code: int, evidence: tuple[Evidence, ...]) ->
     elif excluded:
         title += ": an option of its kernel module leaves it out"
     fixes = (*unbind_fixes(snapshot, held), *excluded) if held or excluded else _START_GPU
+    if fixes is _START_GPU and matching_log_lines(snapshot, _REFUSED):  # GPU204 reports a GPU of another branch
+        title, fixes = f"{title}: it refuses this GPU", (_GUEST_DRIVER, *_START_GPU)
     return Symptom(title, evidence + kernel_drivers(on_bus), fixes)  # nvidia-uvm has no part in listing GPUs
 
 
+_REFUSED = pattern(r"NVRM: .*not supported by the")  # open-gpu-kernel-modules, nv.c
+# NVIDIA, Virtual GPU Software User Guide: the guest driver; Microsoft, GPU drivers on N-series VMs running
+# Linux: NVadsA10 v5 need the GRID driver. A vGPU has its board's PCI id.
+_GUEST_DRIVER = Fix(
+    "In a virtual machine with a part of a GPU (vGPU, as Azure's NVadsA10 v5), install the guest driver of NVIDIA's "
+    "vGPU software (GRID), from the cloud or the host's administrator; the ordinary driver refuses such a GPU."
+)
 # open-gpu-kernel-modules, nv.c and osinit.c: its messages of a GPU that it does not start.
 _START_GPU = (
     Fix(
