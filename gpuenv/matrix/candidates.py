@@ -66,17 +66,26 @@ def wheel_candidates(matrix: Matrix) -> tuple[WheelCandidate, ...]:
 
 def by_preference(needs: Needs, matrix: Matrix) -> tuple[WheelCandidate, ...]:
     """Returns every candidate in order of preference."""
+    kept = _lines_to_keep(needs)
     if (
         not needs.toolkits
         and not needs.tegra
+        and not kept
         and not any(entry.role is CudaRole.NEEDED_LIBRARY for entry in needs.brings)
     ):
         return _usual_order(matrix)
 
-    def rank(wheel: WheelCandidate) -> _Rank:
-        return _rank(wheel, has_toolkit=_has_toolkit(wheel, needs, matrix), tegra=needs.tegra)
+    def rank(wheel: WheelCandidate) -> tuple[bool, _Rank]:
+        is_kept = wheel.line.name in kept
+        return is_kept, _rank(wheel, has_toolkit=_has_toolkit(wheel, needs, matrix), tegra=needs.tegra)
 
     return tuple(sorted(wheel_candidates(matrix), key=rank, reverse=True))
+
+
+def _lines_to_keep(needs: Needs) -> frozenset[str]:
+    """The installed lines, if nothing is known of the driver and the GPUs: another CUDA may need a newer driver."""
+    is_known = needs.driver or needs.driver_cuda or needs.gpus
+    return frozenset() if is_known else frozenset(name for name, _ in needs.cupy)
 
 
 @lru_cache(maxsize=4)

@@ -208,6 +208,24 @@ def test_ptx_serves_a_gpu_unless_the_driver_is_known_to_be_too_old(
     assert (ConstraintName.WHEEL_HAS_CODE_FOR_GPU in reasons) is rejected
 
 
+@pytest.mark.parametrize(
+    ("known", "line"),
+    [
+        ((), "cupy-cuda12x"),
+        (("driver=580.95.05",), "cupy-cuda13x"),
+        (("gpu=L4",), "cupy-cuda13x"),
+    ],
+)
+def test_an_installed_line_is_kept_if_driver_and_gpu_are_unknown(
+    known: tuple[str, ...], line: str, matrix: Matrix
+) -> None:
+    """Another CUDA may need a newer driver than there is."""
+    facts = ("os=linux", "arch=x86_64", "python=3.9", "cupy=cupy-cuda12x==14.0.1", *known)
+    wheel = resolve(assume(Snapshot(), facts, matrix), matrix).wheel
+    assert wheel is not None
+    assert (wheel.distribution, wheel.version) == (line, "13.6.0")
+
+
 def test_unknown_facts_are_listed_as_assumptions(matrix: Matrix) -> None:
     resolution = resolve(assume(Snapshot(), ("gpu=H100",), matrix), matrix)
     facts = {entry.fact for entry in resolution.assumptions}
