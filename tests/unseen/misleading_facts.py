@@ -154,6 +154,20 @@ MISLEADING_FACTS = (
         excluded=("apt-get install nvidia-driver",),
     ),
     case(
+        "device-node-permission",
+        "rootless Podman on Fedora, whose SELinux denies access to the nodes",
+        L4,
+        combine(
+            PODMAN,
+            host(distribution="fedora 43"),
+            driver(nodes=(*TWO_NODES, DeviceNodeSpec("nvidia-uvm", 0o666))),
+            stub(cuda__return__cuInit="100", nvml__return__nvmlInitWithFlags="4", nvml__return__nvmlInit_v2="4"),
+            with_variables(NVIDIA_VISIBLE_DEVICES="void"),
+        ),
+        first_fix="label=disable",
+        excluded=("podman restart",),
+    ),
+    case(
         "container-without-gpu",
         "a pod with a granted GPU that the runtime did not inject",
         L4,

@@ -42,10 +42,7 @@ from gpuenv.model.snapshot import Container, DeviceNode, Snapshot, SourceState
 _UVM = "/dev/nvidia-uvm"
 _LOG_IN_AGAIN = Fix("Then log out and in again: running programs keep their groups.")
 # NVIDIA Container Toolkit, CDI, Running a Workload with CDI: its example for Podman turns the label off.
-_WITHOUT_SELINUX = Fix(
-    "If SELinux denies access from the start, turn its label off for this container.",
-    ("podman", "run", "--device", "nvidia.com/gpu=all", "--security-opt=label=disable", "IMAGE"),
-)
+_WITHOUT_LABEL = ("podman", "run", "--device", "nvidia.com/gpu=all", "--security-opt=label=disable", "IMAGE")
 
 
 @check("CTR301", Cause.CONTAINER_WITHOUT_GPU, requires=("DRV100", "DRV101", "GPU201", "GPU202"))
@@ -109,7 +106,7 @@ def driver_not_mounted(ctx: CheckContext) -> Outcome:
     )
 
 
-@check("CTR306", Cause.CONTAINER_CGROUP_LOST_GPU, requires=("CTR301", "CTR305"))
+@check("CTR306", Cause.CONTAINER_CGROUP_LOST_GPU, Cause.DEVICE_NODE_PERMISSION, requires=("CTR301", "CTR305"))
 def cgroup_lost_gpu(ctx: CheckContext) -> Outcome:
     """A running container has lost access to its device nodes.
 
@@ -117,9 +114,10 @@ def cgroup_lost_gpu(ctx: CheckContext) -> Outcome:
     daemon-reload on the host, and the rules that allowed the device nodes were lost.
     How it is seen: in a container that has device nodes, NVML answers with an unknown error or no permission, and CUDA
     finds no device. The rules of control groups of version 1 show that none allows the nodes; those of version 2 cannot
-    be read.
+    be read. If NVML answers with no permission, though every user may open the nodes, SELinux denies access: a control
+    group's refusal is an unknown error.
     What to do: restart the container; to prevent it, use CDI or the cgroupfs driver, or name the device nodes when it
-    is started.
+    is started. If SELinux denies access, turn its label off for the container, or allow containers to use devices.
     """
     snapshot = ctx.snapshot
     closed = closed_nodes(snapshot)
@@ -131,6 +129,9 @@ def cgroup_lost_gpu(ctx: CheckContext) -> Outcome:
         return
     if not all(map(is_open_to_all, closed)):
         return  # their mode denies access to this user; nothing was lost
+    if snapshot.driver.nvml_init.value == Nvml.NO_PERMISSION and not rules.known:
+        yield _denied_by_selinux(snapshot)
+        return
     yield Symptom(
         "This container has lost access to the GPU that it was started with",
         evidence_of(snapshot, "nvml", "libcuda")
@@ -138,8 +139,44 @@ def cgroup_lost_gpu(ctx: CheckContext) -> Outcome:
         + (evidence_of(snapshot, "container_support.device_rules") if rules.known else ()),
         (
             *lost_gpu_fixes(snapshot),
-            *((_WITHOUT_SELINUX,) if snapshot.host.container.value is Container.PODMAN else ()),
+            *(
+                (
+                    Fix(
+                        "If SELinux denies access from the start, turn its label off for this container.",
+                        _WITHOUT_LABEL,
+                    ),
+                )
+                if snapshot.host.container.value is Container.PODMAN
+                else ()
+            ),
         ),
+    )
+
+
+def _denied_by_selinux(snapshot: Snapshot) -> Symptom:
+    """NVML's words "Insufficient Permissions" are for EACCES, which SELinux returns; control groups return EPERM.
+
+    Reports: NVIDIA/nvidia-container-toolkit#33 and #210, NVIDIA/nvidia-docker#676; of control groups, whose words are
+    "Unknown Error", NVIDIA/nvidia-docker#1678. The boolean: container-selinux, container_selinux(8).
+    """
+    commands = {
+        Container.PODMAN: _WITHOUT_LABEL,
+        Container.DOCKER: ("docker", "run", "--gpus", "all", "--security-opt=label=disable", "IMAGE"),
+    }
+    command = commands.get(snapshot.host.container.value or Container.OTHER)
+    return Symptom(
+        "SELinux on the host denies this container access to the GPU, whose nodes every user may open",
+        evidence_of(snapshot, "nvml", "libcuda")
+        + (Evidence("driver.device_nodes", ", ".join(driver_nodes(snapshot)), "/dev"),),
+        (
+            Fix("Turn its label off for this container.", command),
+            Fix(
+                "Or, on the host, let containers use devices.",
+                ("sudo", "setsebool", "-P", "container_use_devices", "1"),
+            ),
+            Fix("If the host has no SELinux (getenforce), restart the container: its control group lost the nodes."),
+        ),
+        cause=Cause.DEVICE_NODE_PERMISSION,
     )
 
 
