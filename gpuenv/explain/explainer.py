@@ -199,7 +199,8 @@ def _title(entry: Ranked) -> str:
     sentence = entry.cause.sentence[0].upper() + entry.cause.sentence[1:]
     if not entry.hits:
         return sentence
-    hit = entry.hits[0]
+    # A message that another one replaces names the cause without being about it.
+    hit = next((hit for hit in entry.hits if _main_cause(hit) is entry.cause), entry.hits[0])
     if hit.message.title is None or _main_cause(hit) is not entry.cause:
         return sentence
     title = _filled(hit.message.title, hit)

@@ -86,6 +86,11 @@ def test_the_first_cause_has_a_fix_that_helps(text: str, cause: Cause, included:
     assert excluded not in words_of(found.fix)
 
 
+def test_the_title_is_that_of_the_message_that_replaces_another() -> None:
+    assert first(WINDOWS_USER).title == "NVRTC cannot open CuPy's own source file in the temporary folder"
+    assert first(CONFIDENTIAL).title == "The GPU of this confidential virtual machine does not accept work yet"
+
+
 def test_another_cause_of_the_message_keeps_its_own_fixes() -> None:
     busy = next(cause for cause in explanation(scan(POD.encode())).causes if cause.cause is Cause.GPU_BUSY)
     assert "kubectl" not in words_of(busy.fix)
