@@ -134,7 +134,7 @@ def _pylock_pin(entry: Mapping[str, Any], markers: Mapping[str, str] | None) -> 
 
 
 def lock_text(pins: tuple[Pin, ...]) -> str:
-    """Requirements with digests, for ``--require-hashes``."""
+    """Requirements with digests, as pip and uv verify them."""
     lines = (
         f"{pin.name}=={pin.release}" + "".join(f" \\\n    --hash=sha256:{entry}" for entry in pin.sha256) + "\n"
         for pin in pins

@@ -70,6 +70,19 @@ def test_an_override_that_keeps_the_requirements_is_followed(sandbox: Sandbox, t
     assert versions(target)["numpy"] == "2.1.0"
 
 
+def test_constraints_of_a_file_are_followed_where_digests_are_verified(sandbox: Sandbox, tmp_path: Path) -> None:
+    """With ``--require-hashes``, uv would refuse a constraint that is not an exact version."""
+    constraints, file, pip_file = (tmp_path / name for name in ("constraints.txt", "uv.toml", "pip.conf"))
+    constraints.write_text("numpy<2\n", encoding="utf-8")
+    file.write_text('constraint-dependencies = ["numpy<2"]\n', encoding="utf-8")
+    pip_file.write_text(f"[install]\nconstraint = {constraints}\n", encoding="utf-8")
+    for installer, name, path in (("uv", "UV_CONFIG_FILE", file), ("pip", "PIP_CONFIG_FILE", pip_file)):
+        target = sandbox.target(f"bounded-{installer}", pip=installer == "pip")
+        result = sandbox.install(target, "--installer", installer, **{name: str(path)})
+        assert result.returncode == 0, result.stderr
+        assert versions(target) == {"cupy-cuda12x": "13.6.0", "numpy": "1.26.4"}
+
+
 @pytest.mark.parametrize(("installer", "name"), [("uv", "UV_CONSTRAINT"), ("pip", "PIP_CONSTRAINT")])
 def test_a_plan_names_the_variable_that_constrains_it(
     sandbox: Sandbox, tmp_path: Path, installer: str, name: str

@@ -82,10 +82,12 @@ class Uv:
         """``uv pip install --prefix``: scripts get the target's interpreter, and the target is unchanged.
 
         Tried offline first: exact, cached versions need no index, whose queries can take longer than the install.
+        Every line of ``lock`` has digests, and uv verifies them: ``--require-hashes`` does no more, and refuses the
+        user's ``constraint-dependencies`` unless each is pinned.
         """
         tries = (options,) if options.offline else (replace(options, offline=True), options)
         arguments = (f"--prefix={stage}", f"--requirements={lock}")
-        head = (self.program, "pip", "install", "--no-deps", "--require-hashes")
+        head = (self.program, "pip", "install", "--no-deps", "--verify-hashes", "--no-require-hashes")
         return tuple((*head, *self._common(entry), *arguments) for entry in tries)
 
     def cache_command(self) -> tuple[str, ...] | None:
