@@ -152,7 +152,9 @@ def prepare(
     strays = tuple(dict.fromkeys((*leftover_files(scheme, owned), *left_metadata(scheme, own, cleared))))
 
     reasons = {name: reason for name, reason in scope.remove.items() if name in own}
-    changed = [pin for pin in replaced if not same_release(pin.former or "", pin.release)]
+    # A package of the system is not replaced, but the new one hides it.
+    former = [(pin, {pin.former, inventory.releases.get(pin.name)} - {None}) for pin in install]
+    changed = [pin for pin, there in former if not all(same_release(str(old), pin.release) for old in there)]
     for pin in replaced:
         shared = pin not in changed and (pin.name in overwritten or is_cupy(pin.name))
         reasons[pin.name] = Reason.SHARED_FILES if shared else Reason.REPLACED

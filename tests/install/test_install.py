@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.environments.builders import install, make_system_python
 from tests.install.mounts import mounted
-from tests.install.sandbox import MACHINE, contents, install_outcome, versions
-from tests.install.wheels import Package, make_wheel, numpy
+from tests.install.sandbox import MACHINE, Index, Sandbox, contents, install_outcome, versions
+from tests.install.wheels import SET, Package, cupy, make_wheel, numpy
 from tests.probe.pythons import python
-
-if TYPE_CHECKING:
-    from tests.install.sandbox import Sandbox
 
 NEW = {"cuda-toolkit": "12.9.2", "cupy-cuda12x": "14.2.0", "numpy": "2.1.0", "nvidia-cuda-nvrtc-cu12": "12.9.86"}
 # Variables that would redirect the installer, or end pip.
@@ -135,6 +132,25 @@ def test_another_copy_of_cupy_ahead_in_the_path_is_refused(shared: Sandbox, form
     assert result.returncode == 7, result.stderr
     assert "off PYTHONPATH" in " ".join(result.stderr.split())
     assert contents(target) == before
+
+
+def test_another_version_of_a_package_of_the_system_needs_consent(shared: Sandbox, tmp_path: Path) -> None:
+    """The environment's copy hides that of the system."""
+    (former,) = [package for package in SET if package.stem == "cupy_cuda12x-14.2.0"]
+    demanding = cupy("cupy-cuda12x", "14.2.0", ctk="12", numpy="numpy>=2.1")
+    index = Index(tmp_path / "index", [*(package for package in SET if package != former), demanding])
+    with closing(index):
+        sandbox = Sandbox(index, tmp_path, shared.libraries)
+        target, system = sandbox.target("target"), sandbox.target("system")
+        sandbox.add(system, str(make_wheel(tmp_path, numpy("2.0.0"))))
+        (outside,) = system.glob("lib/python*/site-packages")
+        (site,) = target.glob("lib/python*/site-packages")
+        (site / "system.pth").write_text(f"{outside}\n", encoding="utf-8")
+        result = sandbox.install(target, "cupy-cuda12x>=14")
+        assert result.returncode == 2, result.stderr
+        assert "packages other than CuPy's would change: numpy" in " ".join(result.stderr.split())
+        assert sandbox.install(target, "cupy-cuda12x>=14", "--allow-changes").returncode == 0
+        assert (site / "numpy-2.1.0.dist-info").is_dir()
 
 
 def test_cuda_wheels_of_another_major_are_removed_unless_required(shared: Sandbox) -> None:
