@@ -40,7 +40,7 @@ from gpuenv.install.solver import (
 from gpuenv.matrix.offers import Offer
 from gpuenv.matrix.ranges import same_release
 from gpuenv.model.cupy import is_cupy
-from gpuenv.model.dependencies import Package, unmet_requirements
+from gpuenv.model.dependencies import Package, required_name, unmet_requirements
 from gpuenv.model.strings import join_words
 
 _STAGING = ("install the new wheels next to the environment", "the same with the index, if that fails")
@@ -121,6 +121,7 @@ def prepare(
     """
     scheme, own, root = inventory.scheme, inventory.own, inventory.scheme.root
     _refuse_cupy_ahead(inventory)
+    _refuse_line_outside(inventory, offers[0].requirements)
     damaged = _damaged(inventory)
     constraints = constraining_variables(installer_run) if locked is None else ()
     if locked is None:
@@ -218,6 +219,20 @@ def _refuse_cupy_ahead(inventory: Inventory) -> None:
                 "first",
                 "Remove it there, or take its folder off PYTHONPATH.",
             )
+
+
+def _refuse_line_outside(inventory: Inventory, requirements: Sequence[str]) -> None:
+    """Refuses if the only CuPy is of another line than required, and outside of the environment: it would remain."""
+    wanted = {name for name in map(required_name, requirements) if name and is_cupy(name)}
+    installed = [entry for entry in inventory.visible if is_cupy(entry.name)]
+    if not wanted or len(installed) != 1 or installed[0].name in {*wanted, *inventory.own}:
+        return
+    raise TargetUnusable(
+        f"{installed[0].name} {installed[0].release} in {installed[0].folder} is outside of this environment, so "
+        f"{', '.join(wanted)} cannot replace it, and one environment cannot use two CuPy lines",
+        "Remove it there, or install into an environment without the system's packages: python3 -m venv NAME, then "
+        "gpuenv install --python NAME.",
+    )
 
 
 def _refuse_what_others_need(inventory: Inventory, scope: ChangeScope, requirements: Sequence[str]) -> None:

@@ -134,6 +134,21 @@ def test_another_copy_of_cupy_ahead_in_the_path_is_refused(shared: Sandbox, form
     assert contents(target) == before
 
 
+def test_another_line_outside_of_the_environment_is_refused_before_any_download(shared: Sandbox) -> None:
+    """As in an environment with system packages: the other line would remain, and the install be rolled back."""
+    target = shared.target("with-outside")
+    (outside,) = shared.target("outside", "cupy-cuda11x==13.6.0").glob("lib/python*/site-packages")
+    (site,) = target.glob("lib/python*/site-packages")
+    (site / "system.pth").write_text(f"{outside}\n", encoding="utf-8")
+    before = contents(target)
+    result = shared.install(target)
+    assert result.returncode == 7, result.stderr
+    assert f"cupy-cuda11x 13.6.0 in {outside} is outside of this environment" in " ".join(result.stderr.split())
+    assert contents(target) == before
+    (site / "system.pth").unlink()
+    assert shared.install(target).returncode == 0
+
+
 def test_another_version_of_a_package_of_the_system_needs_consent(shared: Sandbox, tmp_path: Path) -> None:
     """The environment's copy hides that of the system."""
     (former,) = [package for package in SET if package.stem == "cupy_cuda12x-14.2.0"]
