@@ -96,9 +96,19 @@ def files_to_remove(
 
 
 def leftover_files(scheme: Scheme, owned: Mapping[str, object]) -> Iterator[str]:
-    """Files of CuPy's modules that no distribution owns, and the remains of an interrupted uninstall by pip."""
+    """Files of CuPy's modules that no distribution owns, and the remains of an interrupted uninstall by pip.
+
+    Raises:
+        TargetUnusable: when a module is a link, such as one to a checkout: its files are not the environment's.
+    """
     for folder in dict.fromkeys((scheme.purelib, scheme.platlib)):
         for module in _MODULES:
+            path = os.path.join(folder, module)
+            if os.path.islink(path):  # noqa: PTH114 - a string, as above
+                raise TargetUnusable(
+                    f"{path} is a link to {os.path.realpath(path)}, in the place of the folder that CuPy installs",
+                    f"Remove the link, which keeps what it leads to: rm {shlex.quote(path)}",
+                )
             yield from (path for path in _files_below(folder, module, scheme.root) if path not in owned)
         for name in _listed(folder):
             if name.startswith(_HALF_REMOVED) and name[1:].replace("_", "-").startswith("upy"):

@@ -168,6 +168,20 @@ def test_another_version_of_a_package_of_the_system_needs_consent(shared: Sandbo
         assert (site / "numpy-2.1.0.dist-info").is_dir()
 
 
+def test_a_module_that_is_a_link_to_a_checkout_is_refused(shared: Sandbox, tmp_path: Path) -> None:
+    checkout = tmp_path / "cupy"
+    checkout.mkdir()
+    (checkout / "__init__.py").write_text("__version__ = '15.0.0a1'\n", encoding="utf-8")
+    target = shared.target("linked")
+    (site,) = target.glob("lib/python*/site-packages")
+    (site / "cupy").symlink_to(checkout)
+    result = shared.install(target, "--dry-run")
+    assert result.returncode == 7, result.stderr
+    assert f"rm {site}/cupy" in " ".join(result.stderr.split())
+    (site / "cupy").unlink()
+    assert shared.install(target).returncode == 0
+
+
 def test_cuda_wheels_of_another_major_are_removed_unless_required(shared: Sandbox) -> None:
     stray = shared.target("stray", "nvidia-cuda-nvrtc==13.5.37")
     _, outcome = install_outcome(shared, stray)
