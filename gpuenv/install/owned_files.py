@@ -40,6 +40,11 @@ def files_of(distribution: InstalledDistribution, root: str) -> tuple[str, ...]:
     if distribution.installer == "conda" or (record is None and "/conda-meta" in distribution.metadata):
         raise TargetUnusable(f"{name} was installed by conda, and only conda can remove it", "Remove it with conda.")
     has_damaged_record = not record and os.path.lexists(os.path.join(distribution.metadata, "RECORD"))
+    if not record and is_cupy(distribution.name) and Path(distribution.metadata, "installed-files.txt").exists():
+        raise TargetUnusable(  # built from source: pip before 23.1
+            f"{name} in {distribution.folder} was installed by setup.py, without a RECORD of its files",
+            f"Remove it: python3 -m pip --python {shlex.quote(root)} uninstall {distribution.name}",
+        )
     if not record and not (has_damaged_record and is_cupy(distribution.name)):
         raise TargetUnusable(
             f"{name} in {distribution.folder} has no readable RECORD, so its files are unknown",

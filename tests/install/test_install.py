@@ -11,7 +11,7 @@ import pytest
 
 from tests.environments.builders import install, make_system_python
 from tests.install.mounts import mounted
-from tests.install.sandbox import MACHINE, Index, Sandbox, contents, install_outcome, versions
+from tests.install.sandbox import MACHINE, Index, Sandbox, contents, install_outcome, run, versions
 from tests.install.wheels import SET, Package, cupy, make_wheel, numpy
 from tests.probe.pythons import python
 
@@ -179,6 +179,23 @@ def test_a_module_that_is_a_link_to_a_checkout_is_refused(shared: Sandbox, tmp_p
     assert result.returncode == 7, result.stderr
     assert f"rm {site}/cupy" in " ".join(result.stderr.split())
     (site / "cupy").unlink()
+    assert shared.install(target).returncode == 0
+
+
+def test_a_cupy_of_setup_py_is_removed_by_pip(shared: Sandbox) -> None:
+    """It has a list of its files, and pip before 23.1 installed so from source."""
+    target = shared.target("setup-py", "numpy==2.1.0", pip=True)
+    (site,) = target.glob("lib/python*/site-packages")
+    info = site / "cupy-13.6.0-py3.11.egg-info"
+    (site / "cupy").mkdir()
+    info.mkdir()
+    (site / "cupy/__init__.py").write_text("__version__ = '13.6.0'\n", encoding="utf-8")
+    (info / "PKG-INFO").write_text("Metadata-Version: 2.1\nName: cupy\nVersion: 13.6.0\n", encoding="utf-8")
+    (info / "installed-files.txt").write_text("../cupy/__init__.py\nPKG-INFO\n", encoding="utf-8")
+    result = shared.install(target)
+    assert result.returncode == 7, result.stderr
+    assert f"pip --python {target} uninstall cupy" in " ".join(result.stderr.split())
+    run([str(target / "bin/python"), "-m", "pip", "uninstall", "--yes", "cupy"], shared.environment())
     assert shared.install(target).returncode == 0
 
 
