@@ -50,6 +50,8 @@ def chosen_offers(
     if changes and all(change.fact == "target.python" for change in changes):
         environment = f"Create an environment with Python {changes[0].needed}"
         remedy = f"{environment}: uv venv --python 3.12 NAME, then gpuenv install --python NAME."
+    elif changes and all(change.fact == "target.numpy" for change in changes):
+        remedy = "Allow another NumPy: gpuenv install --allow-changes"
     message = Lines(("no wheel fits: nothing was changed", *lines_of(resolution.explanation)))
     raise CommandError(ExitCode.NOTHING_FITS, message, remedy)
 

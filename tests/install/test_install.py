@@ -182,6 +182,15 @@ def test_a_module_that_is_a_link_to_a_checkout_is_refused(shared: Sandbox, tmp_p
     assert shared.install(target).returncode == 0
 
 
+def test_a_numpy_that_is_too_old_is_changed_with_allow_changes(shared: Sandbox) -> None:
+    target = shared.target("old-numpy")
+    shared.add(target, str(make_wheel(shared.folder, numpy("1.19.5"))))
+    result = shared.install(target)
+    assert result.returncode == 3, result.stderr
+    assert "gpuenv install --allow-changes" in " ".join(result.stderr.split())
+    assert shared.install(target, "--allow-changes").returncode == 0
+
+
 def test_a_cupy_of_setup_py_is_removed_by_pip(shared: Sandbox) -> None:
     """It has a list of its files, and pip before 23.1 installed so from source."""
     target = shared.target("setup-py", "numpy==2.1.0", pip=True)
