@@ -71,6 +71,7 @@ class PreparedInstall:
     lock: str  # exact versions with digests, the input of the installer
     leaving: tuple[str, ...]  # paths of the files to remove, relative to the root
     installer_run: InstallerRun
+    from_lock_file: bool = False
 
 
 def refuse_unusable(scheme: Scheme, *, break_system_packages: bool) -> None:
@@ -178,7 +179,8 @@ def prepare(
         space=Space(download, free_space(root), total * _GROWTH if total is not None else None),
         notes=tuple(_notes(scope, inventory, installer_run, constraints)),
     )
-    return PreparedInstall(plan, inventory, lock_text(install), (*leaving, *strays), installer_run)
+    from_lock_file = locked is not None and installer_run.options.find_links is None
+    return PreparedInstall(plan, inventory, lock_text(install), (*leaving, *strays), installer_run, from_lock_file)
 
 
 def _notes(

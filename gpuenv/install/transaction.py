@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -45,6 +46,12 @@ _UNCHECKED = ("/RECORD", "/RECORD.jws", "/RECORD.p7s")
 _LINKS = "They are links into a cache and vanish with it: unset UV_LINK_MODE, or change link-mode in uv.toml."
 _UNPACKED = "error: Failed to install"  # uv 0.13.9, for a downloaded or cached file that is not a wheel
 _NO_CACHE = "UV_NO_CACHE"
+# uv 0.6.15 and 0.13.9, pip 23.2.1: a lock file without the digest or a wheel for this target.
+_OTHER_FILES = re.compile(r"hash mismatch|do not match the hashes|no usable wheels|no wheels with", re.IGNORECASE)
+_LOCK_REMEDY = (
+    "If the lock file was made for another Python or platform, make one for this target: gpuenv lock. Else the index "
+    "serves other files than those that were locked: ask its operator."
+)
 Announce = Callable[[str], None]
 
 
@@ -161,7 +168,9 @@ def _fill_stage(prepared: PreparedInstall, folder: Path, stage: Path, progress: 
         why = complaint(result)
         is_damaged = _UNPACKED in result.stderr and not DISK_FULL.search(result.stderr)
         kind = DamagedCache if is_damaged else InstallFailed
-        raise kind(f"{prepared.plan.installer} failed: {why}", remedy_of(why, prepared.installer_run))
+        of_lock = prepared.from_lock_file and _OTHER_FILES.search(why)
+        remedy = _LOCK_REMEDY if of_lock else remedy_of(why, prepared.installer_run)
+        raise kind(f"{prepared.plan.installer} failed: {why}", remedy)
 
 
 def _line_reader(progress: Announce) -> Callable[[str], None]:
