@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 
 UNTOUCHED = "nothing was changed"
@@ -63,12 +64,24 @@ def disk_message(error: OSError) -> str:
     return f"{error.filename or 'the disk'}: {error.strerror or error}"
 
 
+def disk_remedy(error: OSError) -> str | None:
+    """The remedy for a disk error."""
+    return _DISK_REMEDIES.get(error.errno or 0) or remedy_for(disk_message(error))
+
+
 def disk_failure(step: str, error: OSError) -> InstallFailed:
     """The error for a step that failed on a disk error."""
     message = disk_message(error)
-    return InstallFailed(f"{step}: {message}", remedy_for(message))
+    return InstallFailed(f"{step}: {message}", disk_remedy(error))
 
 
+_MOUNTED = "Something is mounted there, so files cannot be moved: install where the environment has no mounts in it."
+_DISK_REMEDIES = {  # rename(2)
+    errno.EACCES: "Make yourself the owner of all files of the environment, or install into one of your own.",
+    errno.EPERM: "Check that file and its folder: ls -l shows other owners, lsattr an attribute against changes.",
+    errno.EBUSY: _MOUNTED,
+    errno.EXDEV: _MOUNTED,
+}
 _REFUSED_REMEDY = (
     "The index refuses the request: check its address, and its credentials there, in ~/.netrc or in a keyring."
 )

@@ -28,7 +28,15 @@ from gpuenv.install.environment import (
     read_inventory,
     read_record,
 )
-from gpuenv.install.exceptions import DISK_FULL, DamagedCache, InstallError, InstallFailed, disk_failure, disk_message
+from gpuenv.install.exceptions import (
+    DISK_FULL,
+    DamagedCache,
+    InstallError,
+    InstallFailed,
+    disk_failure,
+    disk_message,
+    disk_remedy,
+)
 from gpuenv.install.journal import AddedFile, Journal, RemovedFile, Store
 from gpuenv.install.owned_files import owners
 from gpuenv.install.plan import Clock, InstallOutcome, Plan, Result, Verification
@@ -466,7 +474,8 @@ def commit_or_restore(
         if failed is None:
             ctx.store.mark(journal.number, TransactionState.COMMITTED)
     except OSError as error:
-        return put_back(tuple(verifications), disk_message(error), None)
+        outcome = put_back(tuple(verifications), disk_message(error), None)
+        return replace(outcome, remedy=outcome.remedy or disk_remedy(error))
     except InstallError as error:
         return put_back(tuple(verifications), error.message, None)
     except BaseException as error:  # above all an interrupt: restore the former state first

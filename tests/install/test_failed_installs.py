@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -15,6 +16,7 @@ import pytest
 from gpuenv.cli.commands.schema import schema_of
 from gpuenv.install.backends.base import InstallerOptions, TimeBudget
 from gpuenv.install.backends.uv import Uv
+from gpuenv.install.exceptions import disk_remedy
 from gpuenv.install.installer_config import InstallerRun
 from gpuenv.install.pip_settings import PipSettings
 from gpuenv.install.solver import offline_failure
@@ -38,6 +40,14 @@ def failed_outcome(shared: Sandbox, *arguments: str | Path, **variables: str) ->
     assert " ".join(outcome["message"].split()) in stderr
     assert (outcome["remedy"] or "") in stderr
     return outcome, stderr
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [(errno.EACCES, "the owner"), (errno.EPERM, "lsattr"), (errno.EXDEV, "mount"), (errno.ENOSPC, "Free space")],
+)
+def test_a_file_that_cannot_be_moved_has_a_remedy(number: int, remedy: str) -> None:
+    assert remedy in str(disk_remedy(OSError(number, os.strerror(number), "cupy/__init__.py")))
 
 
 @pytest.mark.parametrize(
