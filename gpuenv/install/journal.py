@@ -107,11 +107,19 @@ class Store:
         return self.transaction(number) / "kept" / str(index // 1000) / str(index)
 
     def numbers(self) -> tuple[str, ...]:
-        """The numbers of all transactions, the oldest first."""
+        """The numbers of all transactions, the oldest first.
+
+        Raises:
+            TargetUnusable: when the folder exists and cannot be read.
+        """
         try:
             return numbers_in(self.folder)
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             return ()
+        except OSError as error:
+            raise TargetUnusable(
+                f"{self.folder}: cannot be read: {error.strerror}", "Run this as the user who installed there."
+            ) from error
 
     def begin(self) -> str:
         """Creates the folder of a new transaction and returns its number.

@@ -175,3 +175,17 @@ def test_bytecode_is_part_of_the_install_if_the_settings_of_uv_say_so(shared: Sa
     assert shared.gpuenv("rollback", "--yes", "--python", target).returncode == 0, outcome
     assert contents(target) == before
     assert compiled() == former
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_the_journals_of_another_user_are_reported_as_unreadable(sandbox: Sandbox) -> None:
+    """As in an environment that a group shares."""
+    target = sandbox.target("shared-by-a-group")
+    (target / ".gpuenv").mkdir(mode=0)
+    try:
+        for option in ("--list", "--dry-run"):
+            result = sandbox.gpuenv("rollback", option, "--python", target)
+            assert result.returncode == 7, result.stderr
+            assert f"{target}/.gpuenv: cannot be read" in " ".join(result.stderr.split())
+    finally:
+        (target / ".gpuenv").chmod(0o700)
