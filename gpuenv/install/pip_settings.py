@@ -31,6 +31,13 @@ class PipSettings(NamedTuple):
     settings: tuple[InstallerSetting, ...]  # the same for display
 
 
+def place_for_uv(place: str) -> str:
+    """A folder or URL of wheels as one value for uv, which separates several by commas."""
+    if "," not in place:
+        return place
+    return place.replace(",", "%2C") if "://" in place else Path(place).absolute().as_uri()
+
+
 def settings_for_uv(environment: Mapping[str, str], prefix: str, *, has_indexes: bool) -> PipSettings:
     """Translates pip's settings; those of indexes do not count if uv has some of its own (``has_indexes``)."""
     keys = (_CONSTRAINT,) if has_indexes else (_CONSTRAINT, *_INDEXES)
@@ -40,7 +47,7 @@ def settings_for_uv(environment: Mapping[str, str], prefix: str, *, has_indexes:
     values = {key: value.split() for key, (value, _) in found.items()}
     variables = {name: " ".join(values[key]) for key, name in _VARIABLES.items() if key in values}
     if "find-links" in values:  # uv separates them by commas, and refuses a folder that does not exist
-        places = [place for place in values["find-links"] if "://" in place or os.path.isdir(place)]  # noqa: PTH112
+        places = [place_for_uv(place) for place in values["find-links"] if "://" in place or os.path.isdir(place)]  # noqa: PTH112
         variables["UV_FIND_LINKS"] = ",".join(places)
     if "extra-index-url" in values:  # pip takes the best version of all indexes
         variables["UV_INDEX_STRATEGY"] = "unsafe-best-match"

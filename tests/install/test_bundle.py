@@ -41,7 +41,7 @@ def test_a_bundle_installs_without_a_network(
     sandbox: Sandbox, tmp_path: Path, installer: str, *, archive: bool
 ) -> None:
     source = sandbox.target("source", pip=True)
-    path = tmp_path / ("my bundle.tar" if archive else "bundle")
+    path = tmp_path / ("a, bundle.tar" if archive else "a, bundle")  # uv separates folders by commas
     result = sandbox.gpuenv("bundle", "--python", source, *MACHINE, "-o", path)
     assert result.returncode == 0, result.stderr
     assert re.search(rf"{len(NEW)} wheels, \d+ KiB; install them", result.stderr), result.stderr
@@ -49,7 +49,10 @@ def test_a_bundle_installs_without_a_network(
     sandbox.index.close()
     target = sandbox.target("offline", pip=installer == "pip")
     empty = str(tmp_path / "empty-cache")
-    result = sandbox.install(target, "--bundle", path, "--installer", installer, UV_CACHE_DIR=empty)
+    scratch = tmp_path / "scratch, too"
+    scratch.mkdir()
+    variables = {"UV_CACHE_DIR": empty, "TMPDIR": str(scratch)}
+    result = sandbox.install(target, "--bundle", path, "--installer", installer, **variables)
     assert result.returncode == 0, result.stderr
     assert re.search(r"\+ cupy-cuda12x 14\.2\.0, \d+ KiB", result.stderr), result.stderr
     assert "to download: nothing; unpacked at most" in result.stderr

@@ -15,7 +15,7 @@ from packaging.version import Version
 
 from gpuenv.install.backends.base import Files, InstallerOptions, make_pin
 from gpuenv.install.lockfile import parse_pylock
-from gpuenv.install.pip_settings import PipSettings
+from gpuenv.install.pip_settings import PipSettings, place_for_uv
 from gpuenv.install.plan import Pin
 
 OLDEST = Version("0.6.15")
@@ -114,5 +114,5 @@ class Uv:
         if self.pip_settings.no_index or options.find_links is not None:
             argv.append("--no-index")
         if options.find_links is not None:
-            argv.append(f"--find-links={options.find_links}")
+            argv.append(f"--find-links={place_for_uv(options.find_links)}")
         return tuple(argv)
