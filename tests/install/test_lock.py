@@ -212,10 +212,13 @@ def test_markers_in_a_lock_select_packages_of_the_platform(sandbox: Sandbox, tmp
 
 def test_the_guard_file_constrains_later_installs(sandbox: Sandbox, tmp_path: Path) -> None:
     target = sandbox.target("guarded")
-    file = tmp_path / "my guard.txt"
+    file = tmp_path / "guard.txt"
     result = sandbox.install(target, "--guard", file)
     assert result.returncode == 0, result.stderr
-    assert f"pip install --constraint '{file}' ..." in result.stderr
+    assert f"PIP_CONSTRAINT={file}" in result.stderr
+    spaced = sandbox.install(target, "--guard", tmp_path / "my guard.txt")
+    assert f"pip install --constraint '{tmp_path}/my guard.txt'" in " ".join(spaced.stderr.split())
+    assert "PIP_CONSTRAINT" not in spaced.stderr, "pip separates files by spaces there"
     text = file.read_text(encoding="utf-8")
     assert "cupy-cuda12x==14.2.0\n" in text
     assert "nvidia-cuda-nvrtc-cu12==12.9.86\n" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -221,5 +222,6 @@ def _write_guard(scheme: Scheme, path: Path) -> None:
     except (CommandError, InstallError) as error:
         announce(f"--guard: {error.message}")
         return
-    name = shlex.quote(str(path))
-    announce(f"to keep later installs to this choice: pip install --constraint {name} ..., or PIP_CONSTRAINT={name}")
+    file = shlex.quote(str(path.absolute()))
+    variable = f", or PIP_CONSTRAINT={file}" if len(file.split()) == 1 else ""  # spaces separate several files there
+    announce(f"to keep later installs to this choice: pip install --constraint {file} ...{variable}")
