@@ -26,6 +26,7 @@ VARIABLES = {
         "PIP_PYTHON_VERSION": "3.9",
         "PIP_ABI": "cp39",
         "PYTHONWARNINGS": "error",
+        "PYTHONINSPECT": "1",
     },
 }
 

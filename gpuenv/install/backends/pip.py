@@ -25,7 +25,7 @@ _REMOVED = frozenset(
     ("PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_REPORT", "PIP_UPGRADE", "PIP_COMPILE", "PIP_PYTHON")
     + ("PIP_REQUIREMENT", "PIP_EDITABLE", "PIP_QUIET", "PIP_VERBOSE", "PIP_LOG", "PIP_PRE")
     + ("PIP_PLATFORM", "PIP_PYTHON_VERSION", "PIP_IMPLEMENTATION", "PIP_ABI")
-    + ("PYTHONWARNINGS",)  # for the user's program: "error" would end pip
+    + ("PYTHONWARNINGS", "PYTHONINSPECT")  # for the user's program: "error" would end pip, and a prompt its exit code
 )
 # The same in pip.conf: a variable overrides it, and a command-line option overrides both.
 _TURNED_OFF = ("PIP_DRY_RUN", "PIP_REQUIRE_HASHES", "PIP_NO_DEPS", "PIP_FORCE_REINSTALL", "PIP_IGNORE_INSTALLED")
