@@ -554,6 +554,7 @@ class PackageLocation(str, Enum):
     ENVIRONMENT = "environment"
     PYTHONPATH = "pythonpath"
     USER = "user"
+    SYSTEM = "system"  # the packages of the base Python, which the virtual environment includes
     ELSEWHERE = "elsewhere"
 
 

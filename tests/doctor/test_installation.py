@@ -417,7 +417,7 @@ def two_cupys(healthy: Snapshot, *cupys: CupyInstallation) -> tuple[Finding, Sna
     [
         (PackageLocation.PYTHONPATH, "from PYTHONPATH"),
         (PackageLocation.USER, "Keep Python from importing"),
-        (PackageLocation.ELSEWHERE, "outside of this environment"),
+        (PackageLocation.ELSEWHERE, "the .pth file that names that folder"),
     ],
 )
 def test_a_cupy_outside_the_environment_is_excluded(healthy: Snapshot, place: PackageLocation, fix_text: str) -> None:
@@ -427,6 +427,14 @@ def test_a_cupy_outside_the_environment_is_excluded(healthy: Snapshot, place: Pa
     assert "cupy-cuda11x 13.6.0 in /else/where" in fix.text
     assert (fix.command, fix.safe) == (None, False)
     assert repair_plan([finding], snapshot) is None
+
+
+def test_only_the_systems_packages_are_excluded_in_pyvenv_cfg(healthy: Snapshot) -> None:
+    """A folder that a .pth file names would still be on the path."""
+    for place, program in ((PackageLocation.SYSTEM, "sed"), (PackageLocation.ELSEWHERE, None)):
+        venv = with_target(healthy, kind=known("venv", "test"), prefix=known("/venv", "test"))
+        (fix,) = two_cupys(venv, OUTDATED._replace(place=place), MATCHING)[0].fix
+        assert (fix.command[0] if fix.command else None) == program
 
 
 def test_a_compatible_cupy_is_kept_even_if_another_line_is_preferred(healthy: Snapshot) -> None:

@@ -186,7 +186,7 @@ LAYERS = (
         "another line in the system's Python below",
         other_line_in_system_python,
         "multiple-cupy-packages",
-        first_fix="below",
+        first_fix="because this environment includes the system's packages",
     ),
     EnvironmentCase(
         "an incompatible NumPy in the system's Python below",

@@ -243,14 +243,14 @@ def exclude_fixes(snapshot: Snapshot, entry: CupyInstallation) -> tuple[Fix, ...
         return found or (Fix(f"Remove the folder of {what} from PYTHONPATH."),)
     if entry.place is PackageLocation.USER:
         return (_exclude_user_site(snapshot, what),)
-    if target.kind.value == "venv" and target.prefix.value:
+    if entry.place is PackageLocation.SYSTEM and target.prefix.value:
         text = (
             f"{what} is found because this environment includes the system's packages. Exclude them, only if the "
             "environment needs none of them: this hides all of them, not CuPy alone."
         )
         line = "s/^(include-system-site-packages *=).*/\\1 false/"
         return (Fix(text, ("sed", "-E", "-i", line, f"{target.prefix.value}/pyvenv.cfg")),)
-    return (Fix(f"{what} is outside of this environment: remove it there, or use an environment without that folder."),)
+    return (Fix(f"{what} is outside of this environment: remove it there, or the .pth file that names that folder."),)
 
 
 def _exclude_user_site(snapshot: Snapshot, what: str) -> Fix:

@@ -310,16 +310,17 @@ def canonical(name):
 
 
 def folder_classifier():
-    """A function that returns why a folder is on the path: environment, pythonpath, user or elsewhere."""
+    """A function that returns why a folder is on the path: environment, pythonpath, user, system or elsewhere."""
     installed = [os.path.realpath(folder) for folder in map(install_folder, ("purelib", "platlib")) if folder]
     entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     pythonpath = [os.path.realpath(entry) for entry in entries if entry]
     try:
         import site
 
+        included = [os.path.realpath(entry) + os.sep for entry in getattr(site, "PREFIXES", [])]
         user = os.path.realpath(site.getusersitepackages())
     except (ImportError, AttributeError):
-        user = None
+        user, included = None, []
     prefix = os.path.realpath(sys.prefix) + os.sep
     base = getattr(sys, "real_prefix", None) or getattr(sys, "base_prefix", sys.prefix)
 
@@ -330,8 +331,10 @@ def folder_classifier():
             return "pythonpath"
         if folder == user:
             return "user"
-        # A system Python has several folders of its own, such as Debian's dist-packages.
-        return "environment" if base == sys.prefix and folder.startswith(prefix) else "elsewhere"
+        if base == sys.prefix:  # a system Python has several folders of its own, such as Debian's dist-packages
+            return "environment" if folder.startswith(prefix) else "elsewhere"
+        system = os.path.realpath(base) + os.sep
+        return "system" if system in included and folder.startswith(system) else "elsewhere"
 
     return classify
 
