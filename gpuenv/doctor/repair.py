@@ -180,12 +180,19 @@ def repair_command(
     if is_managed_by_conda(snapshot.target):
         possible = repairs.may_replace and conda_repair(snapshot, matrix, resolution) is not None
     elif repairs.may_replace:
-        possible = bool(repair_offers(snapshot, matrix, resolution, repairs))
+        offered = repair_offers(snapshot, matrix, resolution, repairs)
+        possible = bool(offered) and not _would_join_another_line(offered[0].choices[0], snapshot)
     else:
         possible = bool(snapshot.target.cupy)
     checks = [find_check(code) for code in repairs.codes]
     is_missing = any(check is not None and check.missing is Component.CUPY for check in checks)
     return (_INSTALL if is_missing else _REPAIR, repairs.codes) if possible else (None, ())
+
+
+def _would_join_another_line(wheel: WheelChoice, snapshot: Snapshot) -> bool:
+    """Whether the only CuPy is outside of the environment and of another line: it would remain, so install refuses."""
+    installed = snapshot.target.cupy
+    return len(installed) == 1 and not installed[0].is_own and installed[0].distribution != wheel.distribution
 
 
 def conda_repair(snapshot: Snapshot, matrix: Matrix, resolution: Resolution) -> Resolution | None:

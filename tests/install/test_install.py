@@ -146,6 +146,9 @@ def test_another_line_outside_of_the_environment_is_refused_before_any_download(
     assert result.returncode == 7, result.stderr
     assert f"cupy-cuda11x 13.6.0 in {outside} is outside of this environment" in " ".join(result.stderr.split())
     assert contents(target) == before
+    diagnosis = shared.gpuenv("doctor", "--python", target, *MACHINE)
+    assert diagnosis.returncode == 1, diagnosis.stdout
+    assert "--fix" not in diagnosis.stdout, "it refuses too"
     (site / "system.pth").unlink()
     assert shared.install(target).returncode == 0
 
