@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gpuenv.image.dockerfile.parse import DockerfileError, parse, source_text
 from gpuenv.image.dockerfile.shell import commands
-from gpuenv.image.dockerfile.variables import substitute
+from gpuenv.image.dockerfile.variables import Expansion, substitute
 
 
 def unknown(name: str) -> str | None:
@@ -126,7 +126,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 @given(st.text(alphabet="ab $(){}'\"\\`;&|<>\n#=", max_size=60))
 def test_any_shell_text_ends(text: str) -> None:
-    for command in commands(source_text(text, 1), unknown):
+    for command in commands(source_text(text, 1), unknown, Expansion()):
         assert command.words
 
 
@@ -146,7 +146,7 @@ def test_any_shell_text_ends(text: str) -> None:
     ],
 )
 def test_commands_are_separated(text: str, expected: list[list[str]]) -> None:
-    found = commands(source_text(text, 1), {"V": "1"}.get)
+    found = commands(source_text(text, 1), {"V": "1"}.get, Expansion())
     assert [[word.text for word in command.words] for command in found] == expected
 
 

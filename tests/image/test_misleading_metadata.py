@@ -253,3 +253,11 @@ def test_a_history_of_any_length_is_read_in_linear_time(piece: str) -> None:
     begun = time.process_time()
     lines_together(steps)
     assert time.process_time() - begun < 3.0
+
+
+@pytest.mark.parametrize("script", ["echo $A$A$A$A$A", 'sh -c "$A"; ' * 1000])
+def test_a_step_with_too_long_variables_names_no_cupy(script: str) -> None:
+    steps = ("RUN pip install cupy-cuda13x", f"RUN |1 A={'true;' * 1000} /bin/sh -c pip install cupy-cuda12x; {script}")
+    found = last_cupy(steps)
+    assert found is not None
+    assert found.line == "cupy-cuda13x"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 
 from gpuenv.image.dockerfile.parse import SourceText, source_text
-from gpuenv.image.dockerfile.variables import Lookup, is_known, substitute
+from gpuenv.image.dockerfile.variables import Expansion, Lookup, is_known
 
 SHELLS = ("sh", "bash", "dash", "zsh", "ash")
 _OPERATOR = re.compile(r"\|\||&&|;;|[;|&\n()]")
@@ -90,12 +90,18 @@ class Command:
         return self.words[0].line
 
 
-def commands(source: SourceText, lookup: Lookup, folder: str | None = "", depth: int = 0) -> tuple[Command, ...]:
-    """The simple commands of a shell script that runs in a folder."""
-    shell = _Shell(lookup, folder, depth)
+def commands(
+    source: SourceText, lookup: Lookup, expansion: Expansion, folder: str | None = "", depth: int = 0
+) -> tuple[Command, ...]:
+    """The simple commands of a shell script that runs in a folder.
+
+    Raises:
+        TooLongError: if its variables expand to too many characters.
+    """
+    shell = _Shell(lookup, expansion, folder, depth)
     words: list[ShellWord] = []
     heredoc: SourceText | None = None
-    for part in _tokens(source, shell.variables.lookup):
+    for part in _tokens(source, shell.variables.lookup, expansion):
         if isinstance(part, ShellWord):
             words.append(part)
         elif isinstance(part, SourceText):
@@ -152,9 +158,10 @@ class _Variables:
 class _Shell:
     """The state of a shell while its text is read."""
 
-    def __init__(self, lookup: Lookup, folder: str | None, depth: int) -> None:
+    def __init__(self, lookup: Lookup, expansion: Expansion, folder: str | None, depth: int) -> None:
         self.found: list[Command] = []
         self.variables = _Variables(lookup)
+        self._expansion = expansion
         self._depth = depth
         self._lists = [_List("", conditional=False, begin=0)]
         self._folders = [folder]  # of the shell, and of each open subshell
@@ -235,7 +242,7 @@ class _Shell:
     def _follow(self, command: Command) -> None:
         script = _script(command) if self._depth < _DEEPEST else None
         if script is not None:
-            inner = commands(script, command.lookup, command.folder, self._depth + 1)
+            inner = commands(script, command.lookup, self._expansion, command.folder, self._depth + 1)
             self.found += (
                 replace(
                     each,
@@ -326,7 +333,7 @@ def _script(command: Command) -> SourceText | None:
     return next(given, command.heredoc)
 
 
-def _tokens(source: SourceText, lookup: Lookup) -> Iterator[ShellWord | SourceText | str]:
+def _tokens(source: SourceText, lookup: Lookup, expansion: Expansion) -> Iterator[ShellWord | SourceText | str]:
     """The words, the heredocs (where the redirection is) and the operators."""
     text, position = source.text, 0
     behind: int | None = 0  # the heredocs of this line; None after one without an end
@@ -352,7 +359,7 @@ def _tokens(source: SourceText, lookup: Lookup) -> Iterator[ShellWord | SourceTe
                 position, behind = behind, 0
         else:
             end = _word_end(text, position)
-            yield from _split_word(text[position:end], source.line_at(position), lookup)
+            yield from _split_word(text[position:end], source.line_at(position), lookup, expansion)
             position = max(end, position + 1)
 
 
@@ -363,9 +370,9 @@ def _heredoc_end(delimiter: str, operator: str) -> re.Pattern[str]:
     return re.compile(rf"^{indent}{re.escape(name)}$\n?", re.MULTILINE)
 
 
-def _split_word(raw: str, line: int, lookup: Lookup) -> list[ShellWord]:
+def _split_word(raw: str, line: int, lookup: Lookup, expansion: Expansion) -> list[ShellWord]:
     """A word; a shell splits the values of its variables at blanks, unless it is quoted or an assignment."""
-    word = _word(raw, line, lookup)
+    word = _word(raw, line, lookup, expansion)
     if "$" not in raw or _ASSIGNMENT.match(raw) or _QUOTED.search(raw) or "${" in word.text:
         return [word]
     parts = word.text.split()
@@ -374,7 +381,7 @@ def _split_word(raw: str, line: int, lookup: Lookup) -> list[ShellWord]:
     return [ShellWord(part, line, is_known(part)) for part in parts]
 
 
-def _word(raw: str, line: int, lookup: Lookup) -> ShellWord:
+def _word(raw: str, line: int, lookup: Lookup, expansion: Expansion) -> ShellWord:
     """A word without its quotes, with its known variables replaced."""
     parts: list[str] = []
     known, position = True, 0
@@ -390,7 +397,7 @@ def _word(raw: str, line: int, lookup: Lookup) -> ShellWord:
         else:
             end = _quote_end(raw, position) if character == '"' else _plain_end(raw, position)
             text = raw[position + 1 : end - 1].replace('\\"', '"') if character == '"' else raw[position:end]
-            value = substitute(text, lookup)
+            value = expansion.substitute(text, lookup)
             known = known and is_known(value)
             parts.append(value)
             position = end

@@ -1,4 +1,4 @@
-"""The stages of a Dockerfile, each step with its variables.
+"""The stages of a Dockerfile, each step with its variables and its commands.
 
 moby/buildkit, frontend/dockerfile/docs/reference.md (read 2026-11-21): Environment replacement; Understand how ARG and
 FROM interact; ARG, Scope: a stage inherits the arguments of the stage that it starts from.
@@ -9,16 +9,18 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpuenv.image.dockerfile.parse import WORD, DockerfileError, Instruction, SourceText
-from gpuenv.image.dockerfile.variables import is_known, substitute
+from gpuenv.image.dockerfile.shell import SHELLS, Command, ShellWord, commands
+from gpuenv.image.dockerfile.variables import Expansion, is_known, substitute
 from gpuenv.image.inspect.image_facts import parse_platform
 from gpuenv.model.redaction import cut_text
 
 _FROM = re.compile(r"(\S+)(?:\s+[Aa][Ss]\s+(\S+))?\s*$")
 _PAIR = re.compile(r"([A-Za-z_][\w.-]*)=((?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|\\.|[^\s\"'\\])*)\s*")
 _NAME = re.compile(r"([A-Za-z_][\w.-]*)(?:\s+|$)")
+_HEREDOC_ONLY = re.compile(r"\s*(?:\d*<<-?['\"]?[\w.-]+['\"]?\s*)+")
 # More than any written Dockerfile needs: each stage may be built on every other one, and a setting holds for the rest.
 _MOST_STAGES, _MOST_SETTINGS, _MOST_INSTRUCTIONS = 500, 1000, 5000
 _MOST_COMMANDS = 50_000  # of all RUNs, counted by what separates them
@@ -36,12 +38,13 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """An instruction, with the variables and the working directory before it."""
+    """An instruction, with the variables and the working directory before it, and the commands of a RUN."""
 
     instruction: Instruction
     environment: Mapping[str, Setting]
     arguments: Mapping[str, str]
     workdir: str
+    commands: tuple[Command, ...] = ()
 
     def lookup(self, name: str) -> str | None:
         """The value of a variable; None if unknown."""
@@ -82,6 +85,7 @@ def stages_of(instructions: Sequence[Instruction], given: Mapping[str, str]) -> 
 
     Raises:
         DockerfileError: for an instruction before the first FROM, no FROM, or too many instructions.
+        TooLongError: if variables expand to too many characters.
     """
     _refuse_too_many(instructions)
     outer: dict[str, str] = {}
@@ -98,8 +102,9 @@ def stages_of(instructions: Sequence[Instruction], given: Mapping[str, str]) -> 
     if not groups:
         raise DockerfileError("line 1: there is no FROM")
     found: list[Stage] = []
+    expansion = Expansion()
     for group in groups:
-        found.append(_stage(group, found, outer, given))
+        found.append(_stage(group, found, outer, given, expansion))
     return tuple(found)
 
 
@@ -122,7 +127,13 @@ def _refuse_too_many(instructions: Sequence[Instruction]) -> None:
                 raise DockerfileError(f"line {each.line}: more than {_MOST_COMMANDS} commands")
 
 
-def _stage(group: list[Instruction], before: list[Stage], outer: Mapping[str, str], given: Mapping[str, str]) -> Stage:
+def _stage(
+    group: list[Instruction],
+    before: list[Stage],
+    outer: Mapping[str, str],
+    given: Mapping[str, str],
+    expansion: Expansion,
+) -> Stage:
     first, *rest = group
     match = _FROM.match(first.body.text.strip())
     if match is None:
@@ -132,7 +143,7 @@ def _stage(group: list[Instruction], before: list[Stage], outer: Mapping[str, st
     names = {stage.name: stage.number for stage in before if stage.name}
     parent = names.get(base.lower())
     inherited = before[parent] if parent is not None else None
-    steps, environment, arguments, workdir = _walk(rest, inherited, outer, given)
+    steps, environment, arguments, workdir = _walk(rest, inherited, outer, given, expansion)
     return Stage(
         number=len(before),
         name=match[2].lower() if match[2] else None,
@@ -173,7 +184,11 @@ def _copied_numbers(steps: list[Step], names: Mapping[str, int], count: int) -> 
 
 
 def _walk(
-    instructions: list[Instruction], inherited: Stage | None, outer: Mapping[str, str], given: Mapping[str, str]
+    instructions: list[Instruction],
+    inherited: Stage | None,
+    outer: Mapping[str, str],
+    given: Mapping[str, str],
+    expansion: Expansion,
 ) -> tuple[list[Step], Mapping[str, Setting], Mapping[str, str], str]:
     environment: Mapping[str, Setting] = inherited.environment if inherited else {}
     arguments: Mapping[str, str] = inherited.arguments if inherited else {}
@@ -181,6 +196,8 @@ def _walk(
     steps = []
     for instruction in instructions:
         step = Step(instruction, environment, arguments, workdir)
+        if instruction.keyword == "RUN":
+            step = replace(step, commands=_commands(step, expansion))
         steps.append(step)
         if instruction.keyword == "ARG":
             arguments = {**arguments, **_arguments(instruction, given, outer)}
@@ -195,6 +212,31 @@ def _walk(
         if len(environment) + len(arguments) > _MOST_SETTINGS:
             raise DockerfileError(f"line {instruction.line}: more than {_MOST_SETTINGS} ARGs and ENVs")
     return steps, environment, arguments, workdir
+
+
+def _commands(step: Step, expansion: Expansion) -> tuple[Command, ...]:
+    """The commands of a RUN: of its shell form, its heredocs or its exec form."""
+    instruction = step.instruction
+    words = instruction.exec_form
+    if words is not None:
+        if len(words) > 2 and words[0].rsplit("/", 1)[-1] in SHELLS and words[1].endswith("c"):  # noqa: PLR2004 - sh -c TEXT
+            return commands(SourceText(words[2], ((0, instruction.line),)), step.lookup, expansion)
+        return (Command(tuple(ShellWord(word, instruction.line) for word in words), step.lookup),) if words else ()
+    if instruction.heredocs and _HEREDOC_ONLY.fullmatch(instruction.body.text) is not None:
+        scripts = (heredoc.body for heredoc in instruction.heredocs)
+        shells = (script for script in scripts if re.match(r"(?!#!)|#!.*\b(?:ba|da|z)?sh\b", script.text))
+        return tuple(command for script in shells for command in commands(script, step.lookup, expansion))
+    return commands(_with_heredocs(instruction), step.lookup, expansion)
+
+
+def _with_heredocs(instruction: Instruction) -> SourceText:
+    """The text of an instruction, followed by its heredocs."""
+    text, starts = instruction.body.text, instruction.body.starts
+    for name, body in ((heredoc.name, heredoc.body) for heredoc in instruction.heredocs):
+        text += "\n"
+        starts += tuple((len(text) + offset, line) for offset, line in body.starts)
+        text += body.text + name
+    return SourceText(text, starts)
 
 
 def join_image_path(folder: str, path: str) -> str:

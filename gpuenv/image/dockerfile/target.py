@@ -15,7 +15,7 @@ from gpuenv.image.dockerfile.build_context import (
     read_dependencies,
 )
 from gpuenv.image.dockerfile.install_commands import environment_of, install_request
-from gpuenv.image.dockerfile.parse import Instruction, SourceText
+from gpuenv.image.dockerfile.parse import Instruction
 from gpuenv.image.dockerfile.requirements import (
     DependencyFile,
     FileKind,
@@ -27,7 +27,7 @@ from gpuenv.image.dockerfile.requirements import (
     index_cuda,
     is_cuda_related,
 )
-from gpuenv.image.dockerfile.shell import SHELLS, Command, ShellWord, commands
+from gpuenv.image.dockerfile.shell import Command
 from gpuenv.image.dockerfile.stages import Setting, Stage, Step
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.redaction import cut_text
@@ -35,7 +35,6 @@ from gpuenv.model.snapshot import architecture
 from gpuenv.model.versions import PythonVersion
 
 _CUDA_FOLDER = re.compile(r"/(?:usr/?)?|/usr/local/?|(?:/usr/local|/opt)/cuda(?:-[\d.]+)?(?:/.*)?")
-_HEREDOC_ONLY = re.compile(r"\s*(?:\d*<<-?['\"]?[\w.-]+['\"]?\s*)+")
 _LONGEST = 60  # characters of a command in a message
 _MOST_INSTALLS = 20_000  # more are not read from files: 300 commands may install from the same long list
 _INDEX_VARIABLES = tuple(
@@ -135,8 +134,7 @@ def evaluate(target: Stage, stages: tuple[Stage, ...], file: str, context: Build
         RunCommand(command, step, stage)
         for stage in dict.fromkeys((*copied_stages, *chain))
         for step in stage.steps
-        if step.instruction.keyword == "RUN"
-        for command in _commands_of(step)
+        for command in step.commands
     )
     base = base_of(chain[0].base or "", matrix)
     packages = [stage for stage in copied_stages if _gives_packages(stage, chain)]
@@ -157,31 +155,6 @@ def evaluate(target: Stage, stages: tuple[Stage, ...], file: str, context: Build
         copied=tuple(base_of(name, matrix) for name in _cuda_copied_from(chain, stages)),
         python=python_of(base, chain, (run.command for run in run_commands)),
     )
-
-
-def _commands_of(step: Step) -> tuple[Command, ...]:
-    """The commands of a RUN: of its shell form, its heredocs or its exec form."""
-    instruction = step.instruction
-    words = instruction.exec_form
-    if words is not None:
-        if len(words) > 2 and words[0].rsplit("/", 1)[-1] in SHELLS and words[1].endswith("c"):  # noqa: PLR2004 - sh -c TEXT
-            return commands(SourceText(words[2], ((0, instruction.line),)), step.lookup)
-        return (Command(tuple(ShellWord(word, instruction.line) for word in words), step.lookup),) if words else ()
-    if instruction.heredocs and _HEREDOC_ONLY.fullmatch(instruction.body.text) is not None:
-        scripts = (heredoc.body for heredoc in instruction.heredocs)
-        shells = (script for script in scripts if re.match(r"(?!#!)|#!.*\b(?:ba|da|z)?sh\b", script.text))
-        return tuple(command for script in shells for command in commands(script, step.lookup))
-    return commands(_with_heredocs(instruction), step.lookup)
-
-
-def _with_heredocs(instruction: Instruction) -> SourceText:
-    """The text of an instruction, followed by its heredocs."""
-    text, starts = instruction.body.text, instruction.body.starts
-    for name, body in ((heredoc.name, heredoc.body) for heredoc in instruction.heredocs):
-        text += "\n"
-        starts += tuple((len(text) + offset, line) for offset, line in body.starts)
-        text += body.text + name
-    return SourceText(text, starts)
 
 
 def _chain(target: Stage, stages: tuple[Stage, ...]) -> list[Stage]:

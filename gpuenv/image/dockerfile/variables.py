@@ -12,13 +12,42 @@ _REFERENCE = re.compile(r"\$(?:\{([A-Za-z_]\w*)(?:(:?[-+?]|%%?|\#\#?|//?)((?:[^{
 _DEEPEST = 4
 _LONGEST = 1000  # characters of a value and of a pattern that is tried on it
 _MOST = 20_000  # characters that one text expands to: each variable may double the one before
+_MOST_IN_ALL = 1_000_000  # characters of variables in the commands of a file: each command may have long ones
 
 
 class TooLongError(ValueError):
     """A text whose variables expand to too many characters."""
 
+    def __init__(self, most: int = _MOST) -> None:
+        super().__init__(f"a text whose variables expand to more than {most} characters is not checked")
+
+
+class Expansion:
+    """Replaces the variables in the commands of one file or image, which have a limit in all."""
+
     def __init__(self) -> None:
-        super().__init__(f"a text whose variables expand to more than {_MOST} characters is not checked")
+        self._left = _MOST_IN_ALL
+
+    def substitute(self, text: str, lookup: Lookup) -> str:
+        """The text with its variables replaced, as ``substitute`` does.
+
+        Raises:
+            TooLongError: if the result, or all results together, are too long.
+        """
+
+        def counted(name: str) -> str | None:
+            value = lookup(name)
+            self._spend(len(value or ""))
+            return value
+
+        found = substitute(text, counted)
+        self._spend(len(found) - len(text))
+        return found
+
+    def _spend(self, count: int) -> None:
+        self._left -= max(0, count)
+        if self._left < 0:
+            raise TooLongError(_MOST_IN_ALL)
 
 
 def substitute(text: str, lookup: Lookup, depth: int = 0) -> str:

@@ -10,6 +10,7 @@ from gpuenv.image.dockerfile.install_commands import environment_of, install_req
 from gpuenv.image.dockerfile.parse import source_text
 from gpuenv.image.dockerfile.requirements import Install, SourceLocation
 from gpuenv.image.dockerfile.shell import Command, commands
+from gpuenv.image.dockerfile.variables import Expansion, TooLongError
 from gpuenv.model.cupy import is_cupy
 
 _LINE = "cupy-cuda"  # a step without it is skipped
@@ -54,8 +55,9 @@ def lines_together(history: Iterable[str]) -> tuple[str, ...]:
 def _installed_lines(history: Iterable[str]) -> dict[str, dict[str, CupyInstall]]:
     """The lines at the end of the history, by environment, in the order of their installs."""
     there: dict[str, dict[str, CupyInstall]] = {}
+    expansion = Expansion()
     for step in _relevant_steps(history):
-        for command in _commands(step):
+        for command in _commands(step, expansion):
             environment = environment_of(command)
             request = install_request(command, SourceLocation("history", command.line))
             for lines in there.values():
@@ -95,9 +97,13 @@ def _relevant_steps(history: Iterable[str]) -> Iterator[str]:
             yield step
 
 
-def _commands(step: str) -> tuple[Command, ...]:
+def _commands(step: str, expansion: Expansion) -> tuple[Command, ...]:
+    """The commands of a step; none of one whose variables expand to too many characters."""
     script, arguments = _script(step)
-    return commands(source_text(script, 1), arguments.get)
+    try:
+        return commands(source_text(script, 1), arguments.get, expansion)
+    except TooLongError:
+        return ()
 
 
 def _script(step: str) -> tuple[str, Mapping[str, str]]:
