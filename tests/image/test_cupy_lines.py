@@ -193,6 +193,8 @@ def test_a_command_in_a_pipe_is_a_warning(tmp_path: Path) -> None:
     assert [(each.code, each.severity) for each in piped] == [("DKF912", Severity.WARNING)]
     last = judged(tmp_path, f"{DEVEL}\nRUN echo x | nvidia-smi").findings
     assert [(each.code, each.severity) for each in last] == [("DKF912", Severity.ERROR)]
+    options = f'{DEVEL}\nSHELL ["bash", "-o", "pipefail", "-c"]\nRUN nvidia-smi -L | tee /gpus'
+    assert [(each.code, each.severity) for each in judged(tmp_path, options).findings] == [("DKF912", Severity.ERROR)]
 
 
 @pytest.mark.parametrize(

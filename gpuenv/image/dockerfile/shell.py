@@ -10,7 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
@@ -22,6 +22,7 @@ _OPERATOR = re.compile(r"\|\||&&|;;|[;|&\n()]")
 _REDIRECTION = re.compile(r"\d*(?:&>>?|>>?&?|<<<|(?P<heredoc><<-?)|<&?)\s*")
 _KEYWORDS = ("then", "else", "elif", "do", "if", "while", "until", "!", "{", "}", "fi", "done", "esac")
 _TESTING = ("if", "elif", "while", "until", "!")
+_TESTS = ("[", "[[", "test")
 _BLOCKS = ("if", "while", "until", "case", "for")
 _BLOCK_ENDS = ("fi", "done", "esac")
 # An operator and a command that fails, whatever the status before it; after ``||``, that status is a failure.
@@ -42,6 +43,26 @@ _MOST_PARTS = 200  # of a word: each of thousands of references may have a long 
 
 
 @dataclass(frozen=True, slots=True)
+class ShellOptions:
+    """The options of a shell that decide whether a failure ends its script: ``-e`` and ``-o pipefail``."""
+
+    errexit: bool = False
+    pipefail: bool = False
+
+    def after(self, words: Iterable[str]) -> ShellOptions:
+        """The options after words such as ``-euo pipefail``, of a shell or of ``set``; ``+`` turns them off."""
+        options, sign, is_name = self, "", False
+        for word in words:
+            if is_name and word in ("errexit", "pipefail"):
+                options = replace(options, **{word: sign == "-"})
+            is_name = False
+            if re.fullmatch(r"[-+][A-Za-z]+", word):
+                sign, is_name = word[0], "o" in word
+                options = replace(options, errexit=sign == "-") if "e" in word else options
+        return options
+
+
+@dataclass(frozen=True, slots=True)
 class ShellWord:
     """A word: its text, its line, and whether all of it is known."""
 
@@ -58,7 +79,8 @@ class Command:
         words: the program and its arguments, without wrappers, assignments and redirections.
         lookup: returns the value of a variable that it sees; None if unknown.
         guarded: whether the script continues if the command fails.
-        conditional: whether it may not run: it is in a condition or a loop, or after ``||``.
+        conditional: whether it may not run: it is in a condition, a loop or a function, after ``||``, or after a test
+            that may fail.
         folder: its working folder, relative to that of the script; null if unknown.
         piped: whether its output goes to another command, whose exit status counts.
         reads: the command whose output it reads; empty without a pipe.
@@ -91,26 +113,14 @@ class Command:
 
 
 def commands(
-    source: SourceText, lookup: Lookup, expansion: Expansion, folder: str | None = "", depth: int = 0
+    source: SourceText, lookup: Lookup, expansion: Expansion, options: ShellOptions = ShellOptions()
 ) -> tuple[Command, ...]:
-    """The simple commands of a shell script that runs in a folder.
+    """The simple commands of a script of a shell with these options.
 
     Raises:
         TooLongError: if its variables expand to too many characters.
     """
-    shell = _Shell(lookup, expansion, folder, depth)
-    words: list[ShellWord] = []
-    heredoc: SourceText | None = None
-    for part in _tokens(source, shell.variables.lookup, expansion):
-        if isinstance(part, ShellWord):
-            words.append(part)
-        elif isinstance(part, SourceText):
-            heredoc = part
-        else:
-            shell.run(words, part, heredoc)
-            words, heredoc = [], None
-    shell.run(words, "", heredoc)
-    return tuple(shell.result())
+    return tuple(_Shell(lookup, expansion, options).read(source))
 
 
 @dataclass(slots=True)
@@ -122,12 +132,16 @@ class _List:
         conditional: whether it may not run.
         begin: the number of commands before its current chain of ``&&`` and ``||``.
         hidden: the number of commands before its last ``||``, whose alternative may hide that they fail; or 0.
+        joined: the number of commands before its last ``&&``, whose failure ``set -e`` ignores; or 0.
+        test: the number of commands before the first test of the chain; null without one.
     """
 
     opening: str
     conditional: bool
     begin: int
     hidden: int = 0
+    joined: int = 0
+    test: int | None = None
 
 
 class _Variables:
@@ -158,33 +172,60 @@ class _Variables:
 class _Shell:
     """The state of a shell while its text is read."""
 
-    def __init__(self, lookup: Lookup, expansion: Expansion, folder: str | None, depth: int) -> None:
+    def __init__(
+        self,
+        lookup: Lookup,
+        expansion: Expansion,
+        options: ShellOptions,
+        folder: str | None = "",
+        depth: int = 0,
+    ) -> None:
         self.found: list[Command] = []
         self.variables = _Variables(lookup)
         self._expansion = expansion
         self._depth = depth
+        self._options = [options]  # of the shell, and of each open subshell
         self._lists = [_List("", conditional=False, begin=0)]
         self._folders = [folder]  # of the shell, and of each open subshell
         self._guards: dict[int, int] = {}  # of guarded commands, from one number up to another
+        self._after_tests: dict[int, int] = {}  # of commands that a test may skip
+        self._defines = False  # whether what is opened next is the body of a function
         self._before, self._written = "", ""  # the operator and the command before
         self._heredoc: SourceText | None = None  # that of the command before
-        self._stops = False  # set -e
 
-    def run(self, words: list[ShellWord], operator: str, heredoc: SourceText | None) -> None:
+    def read(self, source: SourceText) -> Iterator[Command]:
+        """The commands of a script."""
+        words: list[ShellWord] = []
+        heredoc: SourceText | None = None
+        for part in _tokens(source, self.variables.lookup, self._expansion):
+            if isinstance(part, ShellWord):
+                words.append(part)
+            elif isinstance(part, SourceText):
+                heredoc = part
+            else:
+                self._run(words, part, heredoc)
+                words, heredoc = [], None
+        self._run(words, "", heredoc)
+        return self._result()
+
+    def _run(self, words: list[ShellWord], operator: str, heredoc: SourceText | None) -> None:
         """Interprets the command of these words, up to an operator."""
         if not words and operator == "\n" and self._before != ")":
             return  # an empty line
         if self._before in (";", "\n") and (words[0].text != "}" if words else operator == "("):
-            if not self._stops:
-                self._guard(len(self.found))
-            self._lists[-1].begin = len(self.found)
+            self._guard(self._lists[-1].joined if self._options[-1].errexit else len(self.found))
+            current = self._lists[-1]
+            current.begin, current.joined, current.test = len(self.found), 0, None
+        if words and words[0].text == "function":
+            words, self._defines = words[2:], True
         self._open_or_close(words)
         tested = any(word.text in _TESTING for word in words[:2])
         bare = [word for word in words if word.text not in _KEYWORDS]
         self._assign(bare)
         program = _unwrapped(bare)
         conditional = self._before == "||" or self._lists[-1].conditional
-        if program and program[0].text not in ("for", "case", "function", "select"):
+        names_function = operator == "(" and bool(program)
+        if program and not names_function and program[0].text not in ("for", "case", "select"):
             given = {word.text.partition("=")[0]: word.text.partition("=")[2] for word in _assignments(bare)}
             text = " ".join(word.text for word in program)
             self._heredoc = heredoc or (self._heredoc if self._before == "|" else None)
@@ -194,69 +235,84 @@ class _Shell:
                 guarded=tested or conditional,
                 conditional=conditional,
                 folder=self._folders[-1],
-                piped=operator == "|",
+                piped=operator == "|" and not self._options[-1].pipefail,
                 reads=self._written if self._before == "|" else "",
                 heredoc=self._heredoc,
             )
             if _FAILING.fullmatch(f"{self._before} {text}") and not self._written.startswith(("[", "test ")):
                 self._fail()
             self._written = text
+            if program[0].text in _TESTS and self._lists[-1].test is None:
+                self._lists[-1].test = len(self.found)
             self._follow(command)
         self._end_command(operator)
+        self._defines = self._defines or names_function
 
     def _end_command(self, operator: str) -> None:
         if operator not in ("|", "("):
             self._guard(self._lists[-1].hidden)
         if operator == "||":
             self._lists[-1].hidden = len(self.found)
+        elif operator == "&&":
+            self._lists[-1].joined = len(self.found)
         elif operator == "&":
             self._guard(len(self.found))
         elif operator == "(":
             self._open(operator)
             self._folders.append(self._folders[-1])
+            self._options.append(self._options[-1])
         elif operator == ")" and self._lists[-1].opening == "(":
             self._lists.pop()
             self._folders.pop()
+            self._options.pop()
         self._before = operator
 
-    def result(self) -> Iterator[Command]:
+    def _result(self) -> Iterator[Command]:
         """The commands, when all are read."""
-        end = 0
+        end = tested = 0
         for number, command in enumerate(self.found):
             end = max(end, self._guards.get(number, 0))
-            yield replace(command, guarded=True) if number < end else command
+            tested = max(tested, self._after_tests.get(number, 0))
+            if number < tested:
+                yield replace(command, guarded=True, conditional=True)
+            else:
+                yield replace(command, guarded=True) if number < end else command
 
     def _guard(self, end: int) -> None:
-        """Notes that the commands of the chain up to an end are guarded."""
+        """Notes that the commands of the chain up to an end are guarded; if a test is, those after it may not run."""
         current = self._lists[-1]
         self._guards[current.begin] = max(end, self._guards.get(current.begin, 0))
+        if current.test is not None and current.test < end:
+            self._after_tests[current.test + 1] = len(self.found)
         current.hidden = 0
 
     def _fail(self) -> None:
         """Drops the innermost ``||``, since its alternative fails; in a condition it may not."""
         for each in reversed(self._lists):
             if each.hidden or each.opening in _BLOCKS:
-                each.hidden = 0
+                each.hidden = each.joined = 0
                 return
 
     def _follow(self, command: Command) -> None:
         script = _script(command) if self._depth < _DEEPEST else None
         if script is not None:
-            inner = commands(script, command.lookup, self._expansion, command.folder, self._depth + 1)
+            options = ShellOptions().after(command.texts[: script_position(command.texts)])
+            inner = _Shell(command.lookup, self._expansion, options, command.folder, self._depth + 1)
             self.found += (
                 replace(
                     each,
                     guarded=each.guarded or command.guarded,
                     conditional=each.conditional or command.conditional,
+                    piped=each.piped or command.piped,
                 )
-                for each in inner
+                for each in inner.read(script)
             )
             return
         self.found.append(command)
         if command.program in ("cd", "pushd", "popd"):
             self._folders[-1] = _moved(command)
-        elif command.program == "set" and any(re.match(r"-[a-z]*e|errexit", text) for text in command.texts):
-            self._stops = True
+        elif command.program == "set":
+            self._options[-1] = self._options[-1].after(command.texts)
         else:
             self._activate(" ".join(word.text for word in command.words))
 
@@ -281,19 +337,22 @@ class _Shell:
                 return
 
     def _open(self, opening: str) -> None:
-        conditional = self._before == "||" or opening in _BLOCKS or self._lists[-1].conditional
+        conditional = self._before == "||" or opening in _BLOCKS or self._defines or self._lists[-1].conditional
         self._lists.append(_List(opening, conditional, begin=len(self.found)))
+        self._defines = False
 
     def _assign(self, words: list[ShellWord]) -> None:
-        """Sets the variables of an assignment without a command; in a block their values are unknown."""
+        """Sets the variables of an assignment without a command; where it may not run, their values are unknown."""
         if words and words[0].text == "for":
             for word in words[1:2]:
                 self.variables.set(word.text, None)
         bare = words[1:] if words and words[0].text in _DECLARING else words
+        current = self._lists[-1]
+        sure = not (current.conditional or self._before == "||" or (self._before == "&&" and current.test is not None))
         if all(_ASSIGNMENT.match(word.text) for word in bare):
             for word in bare:
                 name, _, value = word.text.partition("=")
-                self.variables.set(name, value if word.known and not self._lists[-1].conditional else None)
+                self.variables.set(name, value if word.known and sure else None)
 
 
 def _moved(command: Command) -> str | None:
@@ -328,9 +387,13 @@ def _script(command: Command) -> SourceText | None:
     """The text that a shell runs: the argument of ``-c``, or a heredoc."""
     if command.program not in SHELLS:
         return None
-    pairs = zip(command.words[1:], command.words[2:], strict=False)
-    given = (source_text(word.text, word.line) for option, word in pairs if re.fullmatch(r"-[a-z]*c", option.text))
-    return next(given, command.heredoc)
+    word = next(iter(command.words[script_position(command.texts) + 1 :]), None)
+    return source_text(word.text, word.line) if word is not None else command.heredoc
+
+
+def script_position(arguments: Sequence[str]) -> int:
+    """The number of a shell's arguments before the text of its ``-c``; all of them without one."""
+    return next((n for n, text in enumerate(arguments, 1) if re.fullmatch(r"-[A-Za-z]*c", text)), len(arguments))
 
 
 def _tokens(source: SourceText, lookup: Lookup, expansion: Expansion) -> Iterator[ShellWord | SourceText | str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpuenv.image.dockerfile.parse import WORD, DockerfileError, Instruction, SourceText
-from gpuenv.image.dockerfile.shell import SHELLS, Command, ShellWord, commands
+from gpuenv.image.dockerfile.shell import SHELLS, Command, ShellOptions, ShellWord, commands, script_position
 from gpuenv.image.dockerfile.variables import Expansion, is_known, substitute
 from gpuenv.image.inspect.image_facts import parse_platform
 from gpuenv.model.redaction import cut_text
@@ -38,12 +38,16 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """An instruction, with the variables and the working directory before it, and the commands of a RUN."""
+    """An instruction, with the variables and the working directory before it, and the commands of a RUN.
+
+    ``shell`` is the last SHELL before it; empty for the default.
+    """
 
     instruction: Instruction
     environment: Mapping[str, Setting]
     arguments: Mapping[str, str]
     workdir: str
+    shell: tuple[str, ...] = ()
     commands: tuple[Command, ...] = ()
 
     def lookup(self, name: str) -> str | None:
@@ -55,7 +59,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stage:
-    """A stage, with its number from 0, the lines of its FROM, and the variables and the working directory at its end.
+    """A stage, with its number from 0, the lines of its FROM, and variables, working directory and shell at its end.
 
     Attributes:
         name: its name after AS, in lower case.
@@ -78,6 +82,7 @@ class Stage:
     environment: Mapping[str, Setting]
     arguments: Mapping[str, str]
     workdir: str
+    shell: tuple[str, ...]
 
 
 def stages_of(instructions: Sequence[Instruction], given: Mapping[str, str]) -> tuple[Stage, ...]:
@@ -143,7 +148,7 @@ def _stage(
     names = {stage.name: stage.number for stage in before if stage.name}
     parent = names.get(base.lower())
     inherited = before[parent] if parent is not None else None
-    steps, environment, arguments, workdir = _walk(rest, inherited, outer, given, expansion)
+    steps, environment, arguments, workdir, shell = _walk(rest, inherited, outer, given, expansion)
     return Stage(
         number=len(before),
         name=match[2].lower() if match[2] else None,
@@ -159,6 +164,7 @@ def _stage(
         environment=environment,
         arguments=arguments,
         workdir=workdir,
+        shell=shell,
     )
 
 
@@ -189,13 +195,14 @@ def _walk(
     outer: Mapping[str, str],
     given: Mapping[str, str],
     expansion: Expansion,
-) -> tuple[list[Step], Mapping[str, Setting], Mapping[str, str], str]:
+) -> tuple[list[Step], Mapping[str, Setting], Mapping[str, str], str, tuple[str, ...]]:
     environment: Mapping[str, Setting] = inherited.environment if inherited else {}
     arguments: Mapping[str, str] = inherited.arguments if inherited else {}
     workdir = inherited.workdir if inherited else "/"
+    shell = inherited.shell if inherited else ()
     steps = []
     for instruction in instructions:
-        step = Step(instruction, environment, arguments, workdir)
+        step = Step(instruction, environment, arguments, workdir, shell)
         if instruction.keyword == "RUN":
             step = replace(step, commands=_commands(step, expansion))
         steps.append(step)
@@ -209,9 +216,11 @@ def _walk(
             environment = {**environment, **settings}
         elif instruction.keyword == "WORKDIR":
             workdir = join_image_path(workdir, substitute(instruction.body.text.strip().strip("\"'"), step.lookup))
+        elif instruction.keyword == "SHELL":
+            shell = tuple(instruction.exec_form or ())
         if len(environment) + len(arguments) > _MOST_SETTINGS:
             raise DockerfileError(f"line {instruction.line}: more than {_MOST_SETTINGS} ARGs and ENVs")
-    return steps, environment, arguments, workdir
+    return steps, environment, arguments, workdir, shell
 
 
 def _commands(step: Step, expansion: Expansion) -> tuple[Command, ...]:
@@ -219,14 +228,29 @@ def _commands(step: Step, expansion: Expansion) -> tuple[Command, ...]:
     instruction = step.instruction
     words = instruction.exec_form
     if words is not None:
-        if len(words) > 2 and words[0].rsplit("/", 1)[-1] in SHELLS and words[1].endswith("c"):  # noqa: PLR2004 - sh -c TEXT
-            return commands(SourceText(words[2], ((0, instruction.line),)), step.lookup, expansion)
+        arguments = words[1:] if _shell_arguments(words[:1]) is not None else []
+        end = script_position(arguments)
+        if arguments[end:]:
+            script = SourceText(arguments[end], ((0, instruction.line),))
+            return commands(script, step.lookup, expansion, ShellOptions().after(arguments[:end]))
         return (Command(tuple(ShellWord(word, instruction.line) for word in words), step.lookup),) if words else ()
+    options = ShellOptions().after(_shell_arguments(step.shell) or ())
     if instruction.heredocs and _HEREDOC_ONLY.fullmatch(instruction.body.text) is not None:
-        scripts = (heredoc.body for heredoc in instruction.heredocs)
-        shells = (script for script in scripts if re.match(r"(?!#!)|#!.*\b(?:ba|da|z)?sh\b", script.text))
-        return tuple(command for script in shells for command in commands(script, step.lookup, expansion))
-    return commands(_with_heredocs(instruction), step.lookup, expansion)
+        found: list[Command] = []
+        for script in (heredoc.body for heredoc in instruction.heredocs):
+            interpreter = re.match(r"#!(.*)", script.text)
+            given = _shell_arguments(interpreter[1].split()) if interpreter is not None else ()
+            if given is not None:
+                own = options if interpreter is None else ShellOptions().after(given)
+                found += commands(script, step.lookup, expansion, own)
+        return tuple(found)
+    return commands(_with_heredocs(instruction), step.lookup, expansion, options)
+
+
+def _shell_arguments(words: Sequence[str]) -> Sequence[str] | None:
+    """The words after the shell in a command line such as ``conda run -n NAME bash -e``; None without a shell."""
+    at = next((n for n, word in enumerate(words) if word.rsplit("/", 1)[-1] in SHELLS), None)
+    return words[at + 1 :] if at is not None else None
 
 
 def _with_heredocs(instruction: Instruction) -> SourceText:
