@@ -30,6 +30,7 @@ STUBS = "/usr/local/cuda/lib64/stubs"
         f"{RUNTIME}\nRUN apt-get update && apt-get install -y cuda-cudart-dev-12-9\n{WHEEL}",
         "FROM nvidia/cuda:12.1.1-runtime-ubuntu22.04\nRUN pip install cupy-cuda12x==13.6.0",
         "FROM cupy/cupy:v14.2.0",
+        f"FROM cupy/cupy:v14.2.0\nRUN pip uninstall -y cupy-cuda13x cupy-cuda12x\n{CTK}",
         f"{SLIM}\nRUN pip install numpy==2.3.1",
         "FROM python\nRUN pip install numpy",
         f"{SLIM} AS build\n{CTK}\n{SLIM}\nCOPY --from=build /usr/local /usr/local",

@@ -253,7 +253,7 @@ def two_lines(target: BuildTarget) -> FileSymptoms:
     them.
     What to do: keep one of them.
     """
-    own = target.base.row.line if target.base.row else None
+    own = target.base.row.line if target.base.row and target.base.row.line not in target.removed else None
     there: dict[tuple[str, str | None], Install | None] = {(own, None): None} if own else {}
     names = {name for name, _ in there}
     for install in target.installs:

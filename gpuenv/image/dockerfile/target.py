@@ -77,6 +77,7 @@ class BuildTarget:
     Attributes:
         stages: the stages of its image, the base first.
         installs: the packages of pip and conda that are not removed later.
+        removed: the packages that a command removes, perhaps those of the base image.
         system: the packages of the distribution.
         run_commands: all commands, also of stages that the image copies from.
         copied: the images from which a CUDA folder is copied.
@@ -88,6 +89,7 @@ class BuildTarget:
     stages: tuple[Stage, ...]
     base: BaseImage
     installs: tuple[Install, ...]
+    removed: frozenset[str]
     system: tuple[Install, ...]
     unknown: tuple[UnknownInstall, ...]
     run_commands: tuple[RunCommand, ...]
@@ -147,6 +149,7 @@ def evaluate(target: Stage, stages: tuple[Stage, ...], file: str, context: Build
         stages=tuple(chain),
         base=base,
         installs=tuple(each for each, _ in inside.found if each.manager is not Manager.SYSTEM),
+        removed=frozenset(inside.removed),
         system=tuple(each for each, stage in inside.found if each.manager is Manager.SYSTEM and stage in own),
         unknown=tuple(inside.unknown),
         run_commands=run_commands,
@@ -213,6 +216,7 @@ class _Installed:
         self, build: tuple[Stage, ...], file: str, context: BuildContext, runs: list[RunCommand], matrix: Matrix
     ) -> None:
         self.found: list[tuple[Install, int]] = []
+        self.removed: set[str] = set()
         self.unknown: list[UnknownInstall] = []
         self._build, self._file, self._context, self._runs, self._matrix = build, file, context, runs, matrix
         self._pythons: dict[int, PythonVersion | None] = {}  # by the number of the stage
@@ -228,6 +232,7 @@ class _Installed:
             return
         if request.removes:
             self.found = [each for each in self.found if each[0].name not in request.removes]
+            self.removed |= request.removes
         if request.unknown:
             self._note(run, _short_text(run.command))
         named = [index_cuda(run.command.lookup(name) or "") for name in _INDEX_VARIABLES]
