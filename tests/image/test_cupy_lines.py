@@ -188,6 +188,31 @@ def test_the_variable_of_a_virtual_environment_names_it(tmp_path: Path) -> None:
     assert codes(tmp_path, text.replace("=/b", "=/a")) == ["DKF905"]
 
 
+CONDA = "FROM continuumio/miniconda3:24.1.2-0\nRUN conda create -n a cupy cuda-version=12.9"
+
+
+@pytest.mark.parametrize(
+    ("before", "same"),
+    [
+        ('SHELL ["conda", "run", "--no-capture-output", "-n", "{}", "bash", "-c"]', "a"),
+        ('SHELL ["conda", "run", "-p", "{}", "bash", "-c"]', "/opt/conda/envs/a"),
+        ("ENV PATH=/opt/conda/envs/{}/bin:$PATH", "a"),
+        ("ENV PATH=/usr/local/cuda/bin:/opt/conda/envs/{}/bin:/opt/conda/bin", "a"),
+        ("ENV CONDA_DEFAULT_ENV={}", "a"),
+    ],
+)
+def test_the_shell_and_the_search_path_name_the_environment(tmp_path: Path, before: str, same: str) -> None:
+    install = "RUN pip install 'cupy-cuda12x[ctk]==14.2.0'"
+    for name, expected in ((same, ["DKF905"]), (f"{same}b", [])):
+        assert codes(tmp_path, f"{CONDA}\n{before.format(name)}\n{install}") == expected
+
+
+def test_a_program_in_the_folder_of_a_conda_environment_installs_into_it(tmp_path: Path) -> None:
+    for name, expected in (("a", ["DKF905"]), ("b", [])):
+        text = f"{CONDA}\nRUN /opt/conda/envs/{name}/bin/pip install 'cupy-cuda12x[ctk]==14.2.0'"
+        assert codes(tmp_path, text) == expected
+
+
 def test_a_command_in_a_pipe_is_a_warning(tmp_path: Path) -> None:
     piped = judged(tmp_path, f"{DEVEL}\nRUN nvidia-smi -L | awk '{{print $1}}' > /gpus").findings
     assert [(each.code, each.severity) for each in piped] == [("DKF912", Severity.WARNING)]

@@ -42,6 +42,7 @@ _WITH_VALUE = {
     *("--root", "--no-install-package", "--only-group", "--no-group"),
 }
 _ENVIRONMENT_OPTIONS = ("-t", "--target", "--prefix", "--root", "-p", "--python", "-n", "--name")
+_ENVIRONMENT_FOLDER = re.compile(r".*/(?:envs/[^/]+|[^/]*env)/bin/?")
 _BUNDLED = re.compile(r"-[IUqvy]+([rce].*)")  # -qr requirements.txt
 # Installers of programs unrelated to CUDA.
 _HARMLESS = re.compile(
@@ -82,15 +83,22 @@ def install_request(command: Command, location: SourceLocation) -> InstallReques
 
 
 def environment_of(command: Command) -> str:
-    """The environment of a command: the one of its options, of its program's folder or the active one; else empty."""
+    """The environment of a command; empty for the usual one.
+
+    Its options name it, the folder of its program, the active environment, or, for pip, the search path.
+    """
     arguments = read_arguments(command.words[1:], flags=("-n",) if command.program == "uv" else ())
     named = [word.text for word in arguments.of(*_ENVIRONMENT_OPTIONS)]
     folder = command.words[0].text.rpartition("/")[0]
-    if not named and folder and not folder.startswith(("/usr", "/bin")) and command.program not in (*_CONDA, "uv"):
-        named = [folder.removesuffix("/bin")]
+    has_environment = command.program not in (*_CONDA, "uv")
+    if not named and folder and not folder.startswith(("/usr", "/bin")) and has_environment:
+        named = [folder]
     if not named:
         named = [command.lookup("VIRTUAL_ENV") or command.lookup("CONDA_DEFAULT_ENV") or ""]
-    return " ".join(name for name in named if name != "base")
+    if not named[0] and has_environment:
+        named = list(filter(_ENVIRONMENT_FOLDER.fullmatch, (command.lookup("PATH") or "").split(":")))[:1]
+    names = (re.sub(r".*/envs/(?=[^/]+$)", "", name.rstrip("/").removesuffix("/bin")) for name in named)
+    return " ".join(name for name in names if name != "base")
 
 
 def _may_install(command: Command) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from gpuenv.image.dockerfile.parse import WORD, DockerfileError, Instruction, SourceText
 from gpuenv.image.dockerfile.shell import SHELLS, Command, ShellOptions, ShellWord, commands, script_position
-from gpuenv.image.dockerfile.variables import Expansion, is_known, substitute
+from gpuenv.image.dockerfile.variables import Expansion, Lookup, is_known, substitute
 from gpuenv.image.inspect.image_facts import parse_platform
 from gpuenv.model.redaction import cut_text
 
@@ -235,6 +235,7 @@ def _commands(step: Step, expansion: Expansion) -> tuple[Command, ...]:
             return commands(script, step.lookup, expansion, ShellOptions().after(arguments[:end]))
         return (Command(tuple(ShellWord(word, instruction.line) for word in words), step.lookup),) if words else ()
     options = ShellOptions().after(_shell_arguments(step.shell) or ())
+    lookup = _lookup_of_shell(step)
     if instruction.heredocs and _HEREDOC_ONLY.fullmatch(instruction.body.text) is not None:
         found: list[Command] = []
         for script in (heredoc.body for heredoc in instruction.heredocs):
@@ -242,9 +243,16 @@ def _commands(step: Step, expansion: Expansion) -> tuple[Command, ...]:
             given = _shell_arguments(interpreter[1].split()) if interpreter is not None else ()
             if given is not None:
                 own = options if interpreter is None else ShellOptions().after(given)
-                found += commands(script, step.lookup, expansion, own)
+                found += commands(script, lookup, expansion, own)
         return tuple(found)
-    return commands(_with_heredocs(instruction), step.lookup, expansion, options)
+    return commands(_with_heredocs(instruction), lookup, expansion, options)
+
+
+def _lookup_of_shell(step: Step) -> Lookup:
+    """The lookup of a step's commands; the shell ``conda run -n NAME bash`` activates an environment."""
+    pairs = zip(step.shell, step.shell[1:], strict=False) if "run" in step.shell else ()
+    name = next((value for option, value in pairs if option in ("-n", "--name", "-p", "--prefix")), None)
+    return step.lookup if name is None else lambda key: name if key == "CONDA_DEFAULT_ENV" else step.lookup(key)
 
 
 def _shell_arguments(words: Sequence[str]) -> Sequence[str] | None:
