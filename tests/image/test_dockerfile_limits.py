@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.image.inspect.image_facts import ImageError
-from tests.image.dockerfiles import judged, located
+from tests.image.dockerfiles import DEVEL, SLIM, WHEEL, judged, located
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,6 +55,27 @@ def test_copies_of_copies_of_copies_are_searched_once(tmp_path: Path) -> None:
 def test_too_much_to_read_is_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ImageError, match=message):
         judged(tmp_path, text)
+
+
+def test_many_targets_of_one_long_stage_are_refused(tmp_path: Path) -> None:
+    lines = [f"{WHEEL} {'a ' * 5000}".replace("RUN", "FROM python:3.12-slim AS base\nRUN")]
+    lines += [f"FROM base AS s{number}" for number in range(300)]
+    with pytest.raises(ImageError, match=r"more than 500000 words .*, with --target"):
+        judged(tmp_path, "\n".join(lines))
+    assert located(judged(tmp_path, "\n".join(lines), target="s7")) == [("DKF904", "Dockerfile", 2)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{DEVEL}\nCOPY {' '.join(f'f{n}' for n in range(3000))} /x/\nRUN pip install {'-r /x/y.txt ' * 3000}",
+        f"{SLIM}\n{WHEEL}\nRUN {'make install; ' * 10_000}",
+    ],
+)
+def test_many_unknown_installs_are_noted_in_time(tmp_path: Path, text: str) -> None:
+    started = time.monotonic()
+    assert "DKF917" in {each.code for each in judged(tmp_path, text).findings}
+    assert time.monotonic() - started < SECONDS
 
 
 def test_a_script_with_thousands_of_variables_is_read(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from gpuenv.model.versions import CudaVersion
 
 _LARGEST, _MOST_FILES = 1 << 20, 50
 _MAX_LOCATIONS = 200  # stages and paths that a file is searched in
+_MOST_COPIES = 50_000  # sources of COPY that all files together are compared with
 _NESTED = re.compile(r"(-r|--requirement|-c|--constraint)(?:\s*=\s*|\s+|(?<=-[rc]))(\S+)")
 _INDEX = re.compile(r"(?:-i|-f|--index-url|--extra-index-url|--find-links)\b")
 _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
@@ -43,11 +44,20 @@ _MOST = 5000  # entries of a file
 
 @dataclass(slots=True, eq=False)
 class BuildContext:
-    """A build context: the names of the files that were read, and why others could not be read."""
+    """A build context: the names of the files that were read, and why others could not be read.
+
+    ``compared`` is the number of sources of COPY that files were compared with.
+    """
 
     folder: Path
     read: list[str] = field(default_factory=list)
     unread: dict[str, str] = field(default_factory=dict)
+    compared: int = 0
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether no further file is searched for: there are too many, in too many instructions."""
+        return self.compared > _MOST_COPIES
 
     def text(self, name: str) -> str | None:
         """The text of a file; None if it is missing, too large or outside of the context."""
@@ -110,7 +120,7 @@ def _in_stage(
     wanted: str, stage: Stage, before: int, build: tuple[Stage, ...], context: BuildContext, seen: set[tuple[int, str]]
 ) -> str | None:
     """The file of the context at a path of a stage, after some of its steps."""
-    if (stage.number, wanted) in seen or len(seen) > _MAX_LOCATIONS:
+    if (stage.number, wanted) in seen or len(seen) > _MAX_LOCATIONS or context.is_exhausted:
         return None
     seen.add((stage.number, wanted))
     names = {key: each for each in build[: stage.number] for key in (each.name, str(each.number)) if key}
@@ -134,6 +144,7 @@ def _in_stage(
 
 
 def _in_context(wanted: str, source: str, target: str, context: BuildContext) -> str | None:
+    context.compared += 1
     if not wanted.startswith(target.rstrip("/")):
         return None
     for name in context.names(source):

@@ -557,8 +557,13 @@ def unknown_installs(target: BuildTarget) -> FileSymptoms:
     What to do: check the built image: gpuenv check-image IMAGE; name the build context with --context.
     """
     concerned = any(is_cupy(each) or is_conda_cupy(each) for each in target.installs)
-    found = [each for each in target.unknown if concerned or "cupy" in each.what or any(map(is_cupy, each.possible))]
-    found += [each for each in target.unknown if each not in found and target.base.has_cuda and each.is_file]
+    matters = [concerned or "cupy" in each.what or any(map(is_cupy, each.possible)) for each in target.unknown]
+    found = [each for each, is_likely in zip(target.unknown, matters, strict=True) if is_likely]
+    found += [
+        each
+        for each, is_likely in zip(target.unknown, matters, strict=True)
+        if not is_likely and target.base.has_cuda and each.is_file
+    ]
     if found:
         shown = [f"{each.what} (line {each.location.line})" for each in found[:3]]
         rest = f" and {len(found) - 3} more" if len(found) > 3 else ""  # noqa: PLR2004 - as many as are shown

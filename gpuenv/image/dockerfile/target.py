@@ -15,7 +15,7 @@ from gpuenv.image.dockerfile.build_context import (
     read_dependencies,
 )
 from gpuenv.image.dockerfile.install_commands import environment_of, install_request
-from gpuenv.image.dockerfile.parse import Instruction
+from gpuenv.image.dockerfile.parse import DockerfileError, Instruction
 from gpuenv.image.dockerfile.requirements import (
     DependencyFile,
     FileKind,
@@ -37,6 +37,7 @@ from gpuenv.model.versions import PythonVersion
 _CUDA_FOLDER = re.compile(r"/(?:usr/?)?|/usr/local/?|(?:/usr/local|/opt)/cuda(?:-[\d.]+)?(?:/.*)?")
 _LONGEST = 60  # characters of a command in a message
 _MOST_INSTALLS = 20_000  # more are not read from files: 300 commands may install from the same long list
+_MOST_WORDS = 500_000  # of the commands of all targets: each of 500 stages may start from the same long one
 _INDEX_VARIABLES = tuple(
     f"{tool}_{name}"
     for tool in ("PIP", "UV")
@@ -121,11 +122,26 @@ def is_conda_cupy(install: Install) -> bool:
 
 
 def final_stages(stages: tuple[Stage, ...], wanted: Stage | None) -> tuple[Stage, ...]:
-    """The wanted stage; without one, every stage that no other stage starts or copies from."""
+    """The wanted stage; without one, every stage that no other stage starts or copies from.
+
+    Raises:
+        DockerfileError: if these have too many commands.
+    """
     if wanted is not None:
         return (wanted,)
     used = {number for stage in stages for number in (stage.parent, *stage.copies_from) if number is not None}
-    return tuple(stage for stage in stages if stage.number not in used)
+    found = tuple(stage for stage in stages if stage.number not in used)
+    words = [sum(len(command.words) for step in stage.steps for command in step.commands) for stage in stages]
+    count = 0
+    for target in found:
+        chain = _chain(target, stages)
+        count += sum(words[stage.number] for stage in {*chain, *_copied_stages(chain, stages)})
+        if count > _MOST_WORDS:
+            raise DockerfileError(
+                f"line {target.line}: more than {_MOST_WORDS} words in the commands of all targets; "
+                "check them one by one, with --target"
+            )
+    return found
 
 
 def evaluate(target: Stage, stages: tuple[Stage, ...], file: str, context: BuildContext, matrix: Matrix) -> BuildTarget:
@@ -235,6 +251,8 @@ class _Installed:
             self.removed |= request.removes
         if request.unknown:
             self._note(run, _short_text(run.command))
+        if not installs:
+            return
         named = [index_cuda(run.command.lookup(name) or "") for name in _INDEX_VARIABLES]
         named.append(index_cuda(f"/whl/{run.command.lookup('UV_TORCH_BACKEND')}"))
         index = next((cuda for cuda in named if cuda is not None), None)
@@ -278,7 +296,8 @@ class _Installed:
             for other in set(self._context.unread) - unread:
                 self._note(run, f"{other}: {self._context.unread[other]}", is_file=True)
             if name is None and listed.kind is not FileKind.CONSTRAINTS:
-                self._note(run, f"{path_of(listed)}: it is not in the build context", is_file=True)
+                reason = "too many files are copied" if self._context.is_exhausted else "it is not in the build context"
+                self._note(run, f"{path_of(listed)}: {reason}", is_file=True)
         return apply_constraints(found, limits)
 
     def _constraints(self, run: RunCommand) -> Iterator[DependencyFile]:
