@@ -69,6 +69,7 @@ def test_many_targets_of_one_long_stage_are_refused(tmp_path: Path) -> None:
     "text",
     [
         f"{DEVEL}\nCOPY {' '.join(f'f{n}' for n in range(3000))} /x/\nRUN pip install {'-r /x/y.txt ' * 3000}",
+        f"{DEVEL}\nRUN {'--mount=type=cache ' * 3000} pip install {'-r /x/y.txt ' * 3000}",
         f"{SLIM}\n{WHEEL}\nRUN {'make install; ' * 10_000}",
     ],
 )
@@ -86,9 +87,9 @@ def test_a_script_with_thousands_of_variables_is_read(tmp_path: Path) -> None:
     assert time.monotonic() - started < SECONDS
 
 
-def test_thousands_of_variables_take_little_memory(tmp_path: Path) -> None:
-    """A command that copied the variables it sees would take 300 MB here."""
-    script = "".join(f"A{number}=1; true; " for number in range(3_000))
+@pytest.mark.parametrize("script", ["".join(f"A{n}=1; true; " for n in range(3_000)), "cd aaaaaa; " * 10_000])
+def test_thousands_of_variables_or_folders_take_little_memory(tmp_path: Path, script: str) -> None:
+    """A command that copied the variables it sees, or a path of any length, would take 300 MB here."""
     tracemalloc.start()
     try:
         judged(tmp_path, f"FROM nvidia/cuda:12.9.1-devel-ubuntu24.04\nRUN {script} pip install cupy-cuda12x")

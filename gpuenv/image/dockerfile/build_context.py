@@ -34,7 +34,7 @@ from gpuenv.model.versions import CudaVersion
 
 _LARGEST, _MOST_FILES = 1 << 20, 50
 _MAX_LOCATIONS = 200  # stages and paths that a file is searched in
-_MOST_COPIES = 50_000  # sources of COPY that all files together are compared with
+_MOST_COPIES = 50_000  # sources of COPY, and mounts, that all files together are compared with
 _NESTED = re.compile(r"(-r|--requirement|-c|--constraint)(?:\s*=\s*|\s+|(?<=-[rc]))(\S+)")
 _INDEX = re.compile(r"(?:-i|-f|--index-url|--extra-index-url|--find-links)\b")
 _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
@@ -46,7 +46,7 @@ _MOST = 5000  # entries of a file
 class BuildContext:
     """A build context: the names of the files that were read, and why others could not be read.
 
-    ``compared`` is the number of sources of COPY that files were compared with.
+    ``compared`` is the number of sources of COPY, and of mounts, that files were compared with.
     """
 
     folder: Path
@@ -105,7 +105,8 @@ def find_source(
     if not is_known(path) or "://" in path or (folder is None and not path.startswith("/")):
         return None
     wanted = join_image_path(join_image_path(step.workdir, folder or ""), path)
-    for mount in step.instruction.flags_of("mount"):
+    for mount in step.instruction.flags_of("mount") if not context.is_exhausted else ():
+        context.compared += 1
         parts = dict(part.partition("=")[::2] for part in mount.split(","))
         target = parts.get("target") or parts.get("dst") or parts.get("destination")
         if parts.get("type") == "bind" and "from" not in parts and target:

@@ -39,6 +39,7 @@ _ACTIVATION = re.compile(
 _DEACTIVATION = re.compile(r"(?:\S*(?:conda|mamba) )?deactivate")
 _QUOTED = re.compile(r"[\\'\"`]|\$\(")
 _DEEPEST = 3
+_LONGEST_PATH = 4096  # of Linux
 _MOST_PARTS = 200  # of a word: each of thousands of references may have a long value
 
 
@@ -360,7 +361,8 @@ def _moved(command: Command) -> str | None:
     words = [word for word in command.words[1:] if not word.text.startswith("-")]
     if command.program == "popd" or len(words) != 1 or not words[0].known or words[0].text.startswith("~"):
         return None
-    return posixpath.join(command.folder, words[0].text) if command.folder is not None else None
+    path = posixpath.join(command.folder, words[0].text) if command.folder is not None else None
+    return path if path is not None and len(path) <= _LONGEST_PATH else None
 
 
 def _assignments(words: list[ShellWord]) -> list[ShellWord]:
