@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.image.dockerfiles import DEVEL, SLIM, judged, located
+from tests.image.dockerfiles import DEVEL, SLIM, WHEEL, judged, located
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -180,3 +180,11 @@ def test_thousands_of_files_are_searched_soon(tmp_path: Path) -> None:
     (found,) = judged(tmp_path, f"{DEVEL}\n{copies}{installs}").findings
     assert time.process_time() - begun < 20
     assert "and 997 more" in found.title
+
+
+def test_each_target_notes_a_file_whose_packages_are_unknown(tmp_path: Path) -> None:
+    stage = f"{SLIM} AS NAME\nCOPY . /x\nRUN pip install /x\n{WHEEL}\n"
+    files = {"pyproject.toml": '[project]\nname = "a"\ndynamic = ["dependencies"]\n'}
+    found = judged(tmp_path, stage.replace("NAME", "a") + stage.replace("NAME", "b"), files)
+    assert located(found) == []
+    assert [(each.code, each.line) for each in found.findings] == [("DKF917", 3), ("DKF917", 7)]

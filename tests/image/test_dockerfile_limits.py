@@ -79,6 +79,20 @@ def test_many_unknown_installs_are_noted_in_time(tmp_path: Path, text: str) -> N
     assert time.monotonic() - started < SECONDS
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{SLIM}\nCOPY . /x/\nRUN pip install {'-r /x/r.txt ' * 300}",
+        f"{SLIM} AS base\nCOPY . /x/\nRUN pip install -r /x/r.txt"
+        + "".join(f"\nFROM base AS s{n}" for n in range(300)),
+    ],
+)
+def test_a_long_file_that_is_often_installed_from_is_read_once(tmp_path: Path, text: str) -> None:
+    started = time.monotonic()
+    assert located(judged(tmp_path, text, {"r.txt": "\n".join(f"p{n}==1.0" for n in range(4900))})) == []
+    assert time.monotonic() - started < SECONDS
+
+
 def test_a_script_with_thousands_of_variables_is_read(tmp_path: Path) -> None:
     script = "".join(f"A{number}=1; true; " for number in range(15_000))
     started = time.monotonic()

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -40,19 +41,30 @@ _INDEX = re.compile(r"(?:-i|-f|--index-url|--extra-index-url|--find-links)\b")
 _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
 _DEEPEST = 5  # groups that include each other
 _MOST = 5000  # entries of a file
+_MOST_ENTRIES = 100_000  # of all files, each as often as it is installed from
 
 
 @dataclass(slots=True, eq=False)
 class BuildContext:
     """A build context: the names of the files that were read, and why others could not be read.
 
-    ``compared`` is the number of sources of COPY, and of mounts, that files were compared with.
+    Attributes:
+        compared: the number of sources of COPY, and of mounts, that files were compared with.
+        entries: the number of entries of files that were installed from.
+        listings: the installs that each file lists, and why files that it includes could not be read.
     """
 
     folder: Path
     read: list[str] = field(default_factory=list)
     unread: dict[str, str] = field(default_factory=dict)
     compared: int = 0
+    entries: int = 0
+    listings: dict[object, tuple[list[Install], dict[str, str]]] = field(default_factory=dict)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no further file is read: commands install from too many, or from long ones too often."""
+        return self.entries > _MOST_ENTRIES
 
     @property
     def is_exhausted(self) -> bool:
@@ -188,15 +200,24 @@ def path_of(listed: DependencyFile) -> str:
     return listed.path
 
 
-def read_dependencies(listed: DependencyFile, name: str, context: BuildContext) -> list[Install]:
-    """The installs that a file lists, which has this name in the build context."""
-    if listed.kind is FileKind.PROJECT:
-        found = _project(listed, name, context)
-    elif listed.kind is FileKind.ENVIRONMENT:
-        found = _environment(name, context)
-    else:
-        found = _requirements(name, context, set())
-    return [replace(each, index_cuda=each.index_cuda or listed.index_cuda) for each in found[:_MOST]]
+def read_dependencies(
+    listed: DependencyFile, name: str, context: BuildContext
+) -> tuple[list[Install], Mapping[str, str]]:
+    """The installs that a file of this name in the build context lists, and the reasons why some are unknown."""
+    key = (listed.kind, name, listed.extras, listed.groups, listed.project)
+    if key not in context.listings:
+        before, context.unread = context.unread, {}
+        if listed.kind is FileKind.PROJECT:
+            read = _project(listed, name, context)
+        elif listed.kind is FileKind.ENVIRONMENT:
+            read = _environment(name, context)
+        else:
+            read = _requirements(name, context, set())
+        context.listings[key] = (read[:_MOST], context.unread)
+        context.unread = before | context.unread
+    found, unread = context.listings[key]
+    context.entries += 1 + len(found)
+    return [replace(each, index_cuda=each.index_cuda or listed.index_cuda) for each in found], unread
 
 
 def apply_constraints(installs: list[Install], constraints: list[Install]) -> list[Install]:
@@ -250,7 +271,7 @@ def _project(listed: DependencyFile, name: str, context: BuildContext) -> list[I
     project = _table(data, "project")
     if listed.project and (not project or "dependencies" in _texts(project.get("dynamic"))):
         context.unread[name] = "its dependencies are listed elsewhere"
-    for entry in _project_dependencies(listed, data):
+    for entry in islice(_project_dependencies(listed, data), _MOST):
         read = parse_requirement(entry, SourceLocation(name, _line_of(entry, text)))
         if read is not None:
             specifier = None if is_locked and read.exact is None else read.specifier  # the lock has the version

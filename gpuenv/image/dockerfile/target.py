@@ -36,7 +36,6 @@ from gpuenv.model.versions import PythonVersion
 
 _CUDA_FOLDER = re.compile(r"/(?:usr/?)?|/usr/local/?|(?:/usr/local|/opt)/cuda(?:-[\d.]+)?(?:/.*)?")
 _LONGEST = 60  # characters of a command in a message
-_MOST_INSTALLS = 20_000  # more are not read from files: 300 commands may install from the same long list
 _MOST_WORDS = 500_000  # of the commands of all targets: each of 500 stages may start from the same long one
 _INDEX_VARIABLES = tuple(
     f"{tool}_{name}"
@@ -283,18 +282,17 @@ class _Installed:
 
     def _of_files(self, request: InstallRequest, run: RunCommand) -> list[Install]:
         """The packages in the files of a command, limited by the constraints of the command."""
-        if request.files and len(self.found) > _MOST_INSTALLS:
-            self._note(run, f"more than {_MOST_INSTALLS} packages are installed before it", is_file=True)
-            return []
         limits: list[Install] = []
         found: list[Install] = []
         for listed in (*request.files, *self._constraints(run)):
+            if self._context.is_full:
+                self._note(run, f"{path_of(listed)}: too many packages are installed before it", is_file=True)
+                break
             name = find_source(path_of(listed), run.command.folder, run.step, run.stage, self._build, self._context)
-            unread = set(self._context.unread)
-            read = read_dependencies(listed, name, self._context) if name is not None else []
+            read, unread = read_dependencies(listed, name, self._context) if name is not None else ([], {})
             (limits if listed.kind is FileKind.CONSTRAINTS else found).extend(read)
-            for other in set(self._context.unread) - unread:
-                self._note(run, f"{other}: {self._context.unread[other]}", is_file=True)
+            for other, reason in unread.items():
+                self._note(run, f"{other}: {reason}", is_file=True)
             if name is None and listed.kind is not FileKind.CONSTRAINTS:
                 reason = "too many files are copied" if self._context.is_exhausted else "it is not in the build context"
                 self._note(run, f"{path_of(listed)}: {reason}", is_file=True)
