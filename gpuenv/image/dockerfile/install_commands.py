@@ -120,10 +120,14 @@ def _pip_arguments(command: Command) -> Sequence[ShellWord] | None:
     words, texts = command.words, command.texts
     if _PIP.fullmatch(command.program):
         return words[1:]
-    if PYTHON.fullmatch(command.program) and "-m" in texts:
-        at = texts.index("-m") + 1
-        return words[at + 2 :] if at < len(texts) and _PIP.fullmatch(texts[at]) else None
-    if command.program == "uv" and "pip" in texts:
+    program = command.program
+    at = next((n for n, text in enumerate(texts) if text.startswith("-m")), None) if PYTHON.fullmatch(program) else None
+    if at is not None:
+        at += texts[at] == "-m"  # python -m pip, or python -mpip
+        program = texts[at].removeprefix("-m") if at < len(texts) else ""
+        if program != "uv":
+            return words[at + 2 :] if _PIP.fullmatch(program) else None
+    if program == "uv" and "pip" in texts:
         return words[texts.index("pip") + 2 :]
     if texts[:1] == ("run",):  # conda run -n NAME pip install, poetry run pip install
         at = next((n for n, word in enumerate(words) if n > 1 and _PIP.fullmatch(word.text.rsplit("/", 1)[-1])), -1)
@@ -158,7 +162,7 @@ def read_arguments(words: Sequence[ShellWord], flags: Sequence[str] = ()) -> Arg
 
 def _pip(arguments: Arguments, location: SourceLocation) -> InstallRequest:
     at = next((n for n, word in enumerate(arguments.words) if word.text in _PIP_COMMANDS), None)
-    if at is None:
+    if at is None or "--dry-run" in arguments.values:
         return InstallRequest()
     verb, named = arguments.words[at].text, arguments.words[at + 1 :]
     if verb in ("uninstall", "remove"):
