@@ -216,6 +216,9 @@ def test_a_program_in_the_folder_of_a_conda_environment_installs_into_it(tmp_pat
 def test_a_command_in_a_pipe_is_a_warning(tmp_path: Path) -> None:
     piped = judged(tmp_path, f"{DEVEL}\nRUN nvidia-smi -L | awk '{{print $1}}' > /gpus").findings
     assert [(each.code, each.severity) for each in piped] == [("DKF912", Severity.WARNING)]
+    for group in ("(ls; nvidia-smi) 2>&1 | tee /gpus", "{ nvidia-smi; ls; } | tee /gpus"):
+        grouped = judged(tmp_path, f"{DEVEL}\nRUN set -e; {group}").findings
+        assert [(each.code, each.severity) for each in grouped] == [("DKF912", Severity.WARNING)]
     last = judged(tmp_path, f"{DEVEL}\nRUN echo x | nvidia-smi").findings
     assert [(each.code, each.severity) for each in last] == [("DKF912", Severity.ERROR)]
     options = f'{DEVEL}\nSHELL ["bash", "-o", "pipefail", "-c"]\nRUN nvidia-smi -L | tee /gpus'

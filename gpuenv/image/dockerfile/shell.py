@@ -131,6 +131,7 @@ class _List:
     Attributes:
         opening: a parenthesis, a brace or a keyword; empty for a script.
         conditional: whether it may not run.
+        start: the number of commands before it.
         begin: the number of commands before its current chain of ``&&`` and ``||``.
         hidden: the number of commands before its last ``||``, whose alternative may hide that they fail; or 0.
         joined: the number of commands before its last ``&&``, whose failure ``set -e`` ignores; or 0.
@@ -139,6 +140,7 @@ class _List:
 
     opening: str
     conditional: bool
+    start: int
     begin: int
     hidden: int = 0
     joined: int = 0
@@ -186,9 +188,11 @@ class _Shell:
         self._expansion = expansion
         self._depth = depth
         self._options = [options]  # of the shell, and of each open subshell
-        self._lists = [_List("", conditional=False, begin=0)]
+        self._lists = [_List("", conditional=False, start=0, begin=0)]
         self._folders = [folder]  # of the shell, and of each open subshell
         self._guards: dict[int, int] = {}  # of guarded commands, from one number up to another
+        self._pipes: dict[int, int] = {}  # of commands in a group whose output goes to a command
+        self._closed = 0  # the start of the last group
         self._after_tests: dict[int, int] = {}  # of commands that a test may skip
         self._defines = False  # whether what is opened next is the body of a function
         self._before, self._written = "", ""  # the operator and the command before
@@ -246,16 +250,18 @@ class _Shell:
             if program[0].text in _TESTS and self._lists[-1].test is None:
                 self._lists[-1].test = len(self.found)
             self._follow(command)
-        self._end_command(operator)
+        self._end_command(operator, is_group=not program)
         self._defines = self._defines or names_function
 
-    def _end_command(self, operator: str) -> None:
+    def _end_command(self, operator: str, *, is_group: bool) -> None:
         if operator not in ("|", "("):
             self._guard(self._lists[-1].hidden)
         if operator == "||":
             self._lists[-1].hidden = len(self.found)
         elif operator == "&&":
             self._lists[-1].joined = len(self.found)
+        elif operator == "|" and is_group and not self._options[-1].pipefail:
+            self._pipes[self._closed] = len(self.found)
         elif operator == "&":
             self._guard(len(self.found))
         elif operator == "(":
@@ -263,21 +269,27 @@ class _Shell:
             self._folders.append(self._folders[-1])
             self._options.append(self._options[-1])
         elif operator == ")" and self._lists[-1].opening == "(":
-            self._lists.pop()
+            self._closed = self._lists.pop().start
             self._folders.pop()
             self._options.pop()
         self._before = operator
 
     def _result(self) -> Iterator[Command]:
         """The commands, when all are read."""
-        end = tested = 0
+        end = tested = piped = 0
         for number, command in enumerate(self.found):
             end = max(end, self._guards.get(number, 0))
             tested = max(tested, self._after_tests.get(number, 0))
-            if number < tested:
-                yield replace(command, guarded=True, conditional=True)
+            piped = max(piped, self._pipes.get(number, 0))
+            if number < max(end, tested, piped):
+                yield replace(
+                    command,
+                    guarded=command.guarded or number < max(end, tested),
+                    conditional=command.conditional or number < tested,
+                    piped=command.piped or number < piped,
+                )
             else:
-                yield replace(command, guarded=True) if number < end else command
+                yield command
 
     def _guard(self, end: int) -> None:
         """Notes that the commands of the chain up to an end are guarded; if a test is, those after it may not run."""
@@ -333,13 +345,13 @@ class _Shell:
             elif (text == "}" and self._lists[-1].opening == "{") or (
                 text in _BLOCK_ENDS and self._lists[-1].opening in _BLOCKS
             ):
-                self._lists.pop()
+                self._closed = self._lists.pop().start
             elif text not in _KEYWORDS:
                 return
 
     def _open(self, opening: str) -> None:
         conditional = self._before == "||" or opening in _BLOCKS or self._defines or self._lists[-1].conditional
-        self._lists.append(_List(opening, conditional, begin=len(self.found)))
+        self._lists.append(_List(opening, conditional, start=len(self.found), begin=len(self.found)))
         self._defines = False
 
     def _assign(self, words: list[ShellWord]) -> None:
