@@ -209,8 +209,6 @@ def _plan_factory(
 
 def _write_guard(scheme: Scheme, path: Path) -> None:
     """Writes a constraint file with the installed versions, and announces how to use it, or why it is missing."""
-    import shlex
-
     from gpuenv.cli.output import write_file
     from gpuenv.install.environment import read_inventory
     from gpuenv.install.exceptions import InstallError
