@@ -40,14 +40,14 @@ class Setting:
 class Step:
     """An instruction, with the variables and the working directory before it, and the commands of a RUN.
 
-    ``shell`` is the last SHELL before it; empty for the default.
+    ``default_shell`` is the last SHELL before it; empty for the default.
     """
 
     instruction: Instruction
     environment: Mapping[str, Setting]
     arguments: Mapping[str, str]
     workdir: str
-    shell: tuple[str, ...] = ()
+    default_shell: tuple[str, ...] = ()
     commands: tuple[Command, ...] = ()
 
     def lookup(self, name: str) -> str | None:
@@ -82,7 +82,7 @@ class Stage:
     environment: Mapping[str, Setting]
     arguments: Mapping[str, str]
     workdir: str
-    shell: tuple[str, ...]
+    default_shell: tuple[str, ...]
 
 
 def stages_of(instructions: Sequence[Instruction], given: Mapping[str, str]) -> tuple[Stage, ...]:
@@ -164,7 +164,7 @@ def _stage(
         environment=environment,
         arguments=arguments,
         workdir=workdir,
-        shell=shell,
+        default_shell=shell,
     )
 
 
@@ -199,7 +199,7 @@ def _walk(
     environment: Mapping[str, Setting] = inherited.environment if inherited else {}
     arguments: Mapping[str, str] = inherited.arguments if inherited else {}
     workdir = inherited.workdir if inherited else "/"
-    shell = inherited.shell if inherited else ()
+    shell = inherited.default_shell if inherited else ()
     steps = []
     for instruction in instructions:
         step = Step(instruction, environment, arguments, workdir, shell)
@@ -234,7 +234,7 @@ def _commands(step: Step, expansion: Expansion) -> tuple[Command, ...]:
             script = SourceText(arguments[end], ((0, instruction.line),))
             return commands(script, step.lookup, expansion, ShellOptions().after(arguments[:end]))
         return (Command(tuple(ShellWord(word, instruction.line) for word in words), step.lookup),) if words else ()
-    options = ShellOptions().after(_shell_arguments(step.shell) or ())
+    options = ShellOptions().after(_shell_arguments(step.default_shell) or ())
     lookup = _lookup_of_shell(step)
     if instruction.heredocs and _HEREDOC_ONLY.fullmatch(instruction.body.text) is not None:
         found: list[Command] = []
@@ -250,7 +250,7 @@ def _commands(step: Step, expansion: Expansion) -> tuple[Command, ...]:
 
 def _lookup_of_shell(step: Step) -> Lookup:
     """The lookup of a step's commands; the shell ``conda run -n NAME bash`` activates an environment."""
-    pairs = zip(step.shell, step.shell[1:], strict=False) if "run" in step.shell else ()
+    pairs = zip(step.default_shell, step.default_shell[1:], strict=False) if "run" in step.default_shell else ()
     name = next((value for option, value in pairs if option in ("-n", "--name", "-p", "--prefix")), None)
     return step.lookup if name is None else lambda key: name if key == "CONDA_DEFAULT_ENV" else step.lookup(key)
 
