@@ -269,7 +269,11 @@ def _make_folder(root: Path, folder: Path) -> None:
         reason = others_access(status) if stat.S_ISDIR(status.st_mode) else "is no folder"
         if reason:
             message = f"{folder} is not gpuenv's own folder: it {reason}"
-            raise TargetUnusable(message, "Check who created it, then remove it.")
+            remedy = (
+                "If another user installed with gpuenv, install as that user: the folder keeps what undoes those "
+                "installs. Else check who created it, then remove it."
+            )
+            raise TargetUnusable(message, remedy)
 
 
 def _take_lock(root: Path, path: Path) -> int | None:
