@@ -730,7 +730,7 @@ class Target(NamedTuple):
             ``startup``, its startup files.
         startup_files: if it does not start, the startup files of the environment and of PYTHONPATH.
         unstartable: why it cannot be executed: its link target is missing or inaccessible.
-        venv_python: if it does not start: the release of Python that its virtual environment was created with.
+        venv_python: the release of Python that its virtual environment was created with.
         unreadable: package folders of the environment that this user cannot read.
         lost_environment: the interpreter's virtual environment, if its pyvenv.cfg is missing.
         environments_near: other environments that the user may have intended: the target of the interpreter's link and,

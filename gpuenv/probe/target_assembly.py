@@ -90,7 +90,7 @@ def assemble_target(raw: RawFacts) -> Target:
         starts_without=known_or("starts_without", f"{INTERPRETER}, started again", "it starts unchanged"),
         startup_files=facts.all("startup_files", str),
         unstartable=known_or("unstartable", "the folders and links that lead to it", "it starts"),
-        venv_python=known_or("venv_python", "pyvenv.cfg", "it starts"),
+        venv_python=known_or("venv_python", "pyvenv.cfg", "no pyvenv.cfg names one"),
         unreadable=facts.all("unreadable", str),
         lost_environment=known_or("lost_environment", INTERPRETER, "its pyvenv.cfg exists"),
         environments_near=facts.all("environments_near", str),

@@ -35,7 +35,7 @@ from gpuenv.model.snapshot import (
     StaleMetadata,
     Toolkit,
 )
-from gpuenv.model.versions import CudaVersion
+from gpuenv.model.versions import CudaVersion, PythonVersion
 from tests.doctor.installed_target import (
     CUPY,
     LIBRARIES,
@@ -642,6 +642,35 @@ def test_a_cupy_known_only_from_conda_records_is_reinstalled(healthy: Snapshot) 
         "WHL503"
     ]
     assert without_record.cause is Cause.CUPY_NOT_INSTALLED
+
+
+@pytest.mark.parametrize(
+    ("created", "cause"),
+    [
+        ("3.9.2", Cause.TARGET_ENVIRONMENT_BROKEN),
+        ("3.12", Cause.CUPY_NOT_INSTALLED),
+        (None, Cause.CUPY_NOT_INSTALLED),
+    ],
+)
+def test_an_environment_whose_python_was_replaced_is_named(
+    healthy: Snapshot, created: str | None, cause: Cause
+) -> None:
+    """An upgrade of the distribution replaces the interpreter; the packages are in a folder of the minor release."""
+    bare = with_target(
+        healthy,
+        cupy=(),
+        libraries=(),
+        cupy_module=missing("no module"),
+        python=known(PythonVersion(3, 12, 3), "x"),
+        venv_python=known(created, "pyvenv.cfg") if created else missing("no pyvenv.cfg"),
+    )
+    finding = findings_by_code(
+        bare._replace(assumed=(), sources=(*bare.sources, Source("target", SourceState.ANSWERED)))
+    )
+    assert finding["WHL503"].cause is cause
+    assert ("created with Python 3.9, but its interpreter is Python 3.12 now" in finding["WHL503"].title) is (
+        created == "3.9.2"
+    )
 
 
 MACHINE = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "numpy=2.1.0")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -36,7 +37,8 @@ def facts_of(venv: Path, environment: dict[str, str] | None = None) -> TargetFac
 
 
 def test_an_environment_of_venv_is_recognised(venv: Path) -> None:
-    assert facts_of(venv).made_by == "venv"
+    facts = facts_of(venv)
+    assert (facts.made_by, facts.venv_python) == ("venv", platform.python_version())
 
 
 def test_an_environment_of_uv_is_recognised(tmp_path: Path) -> None:

@@ -85,6 +85,7 @@ def two_cupys(ctx: CheckContext) -> Outcome:
     "WHL503",
     Cause.CUPY_NOT_INSTALLED,
     Cause.CORRUPT_INSTALLATION,
+    Cause.TARGET_ENVIRONMENT_BROKEN,
     requires=("ENV401", "WHL501"),
     repair=RepairKind.REPLACE,
     missing=Component.CUPY,
@@ -94,7 +95,7 @@ def cupy_missing(ctx: CheckContext) -> Outcome:
 
     What it means: the environment has no CuPy under any name. It may be in another environment, or its files exist
     without the metadata of a distribution because an installation or a removal was interrupted, or conda lists it but
-    another program, such as pip, removed its files.
+    another program, such as pip, removed its files. Or an upgrade of the system replaced the environment's Python.
     How it is seen: the metadata of the distributions in the target, conda's records, and the file that an import would
     use; nothing is imported.
     What to do: install the wheel that fits, or select another environment with --python; remove leftovers of another
@@ -123,6 +124,9 @@ def cupy_missing(ctx: CheckContext) -> Outcome:
     if not is_assumed and (recorded := _recorded_alone(ctx)) is not None:
         yield recorded
         return
+    if not is_assumed and (replaced := _replaced_python(ctx)) is not None:
+        yield replaced
+        return
     yield Symptom(
         "CuPy is not in the target environment",
         evidence_of(snapshot, "target.executable", "target.kind"),
@@ -134,6 +138,30 @@ def cupy_missing(ctx: CheckContext) -> Outcome:
             *(install_fixes(ctx, "Install the wheel that fits.") or _fixes_after_change(ctx)),
             *(() if snapshot.target.environments_near else (_ANOTHER,)),
         ),
+    )
+
+
+def _replaced_python(ctx: CheckContext) -> Symptom | None:
+    """A virtual environment whose interpreter now is of another release, so that it does not see its packages.
+
+    An upgrade of the distribution replaces the interpreter that the environment links to; the packages are in a folder
+    named after the minor release.
+    """
+    target = ctx.snapshot.target
+    created, now = target.venv_python.value, target.python.value
+    before = ".".join((created or "").split(".")[:2])
+    if not before or now is None or before == f"{now.major}.{now.minor}":
+        return None
+    return Symptom(
+        f"The environment was created with Python {before}, but its interpreter is Python {now.major}.{now.minor} now",
+        evidence_of(ctx.snapshot, "target.executable", "target.python", "target.venv_python"),
+        (
+            Fix(
+                f"Create a new environment, and install the packages again; these are in the folder of Python {before}."
+            ),
+            *install_fixes(ctx, "Or install CuPy for the new Python; the other packages are still missing then."),
+        ),
+        cause=Cause.TARGET_ENVIRONMENT_BROKEN,
     )
 
 

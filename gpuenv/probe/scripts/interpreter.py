@@ -134,12 +134,18 @@ def made_by():
         return "pixi"
     if os.path.exists(os.path.join(conda, "history")):
         return "conda"
-    settings = read(os.path.join(sys.prefix, "pyvenv.cfg"))
+    settings = read(os.path.join(sys.prefix, SETTINGS))
     keys = {line.split("=")[0].strip().lower() for line in settings.split("\n")}
     for tool in ("uv", "virtualenv"):
         if tool in keys:
             return tool
     return "venv" if settings else None
+
+
+def venv_python():
+    """The release of Python that the environment was created with; its interpreter may be another one now."""
+    found = re.search(r"^version(?:_info)? *= *(\d+\.\d+(?:\.\d+)?)", read(os.path.join(sys.prefix, SETTINGS)), re.M)
+    return found.group(1) if found else None
 
 
 def writable():
@@ -643,6 +649,7 @@ def main():
         ("platform", machine_platform),
         ("libc", libc),
         ("made_by", made_by),
+        ("venv_python", venv_python),
         ("externally_managed", externally_managed),
         ("distributions", distributions),
         ("left_metadata", left_metadata),
