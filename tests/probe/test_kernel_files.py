@@ -97,6 +97,7 @@ FILES: dict[str, bytes] = {
     "var/log/messages": b"Nov 21 06:00:09 node17 kernel: NVRM: of messages\n",
     "var/log/dmesg": b"[    9.4] kernel: NVRM: of dmesg\n",
     "tmp/nvidia-mps/control": b"",
+    "usr/bin/nvidia-uninstall": b"",
 }
 # Files whose content is not read, only whether they exist.
 EXISTENCE_ONLY = {
@@ -106,6 +107,7 @@ EXISTENCE_ONLY = {
     "var/lib/dpkg/info/nvidia-container-toolkit.list",
     "var/run/nvidia-container-devices/0",
     "tmp/nvidia-mps/control",
+    "usr/bin/nvidia-uninstall",
 }
 
 
@@ -159,6 +161,7 @@ WITHOUT_FILES = {
     "pointing_nowhere",
     "mounted_requests",
     "mps",
+    "uninstaller",
 }
 
 
