@@ -161,7 +161,7 @@ def _likely_cause(
         confidence=entry.confidence,
         lines=lines[:_LINES] or lines_with_words(scanner.latest, indicating),
         title=finding.title if finding and not entry.hits else _title(entry),
-        fix=_fixes(entry.cause, finding, program, entry.hits),
+        fix=_fixes(entry.cause, finding, program, _hit_about(entry)),
         would_decide=None
         if entry.confidence >= CERTAIN or (finding and verdict.has_machine)
         else _decisive_fact(entry.hits, verdict),
@@ -172,12 +172,19 @@ def _likely_cause(
     )
 
 
-def _fixes(cause: Cause, finding: Finding | None, program: Program, hits: Sequence[Hit] = ()) -> tuple[Fix, ...]:
+def _fixes(cause: Cause, finding: Finding | None, program: Program, about: Hit | None = None) -> tuple[Fix, ...]:
     """The fixes of the finding, for this machine; else those of the message; else those of the cause for the user."""
     if finding and finding.fix:
         return finding.fix
-    of_message = (hit.message.fix for hit in hits if hit.message.fix and _main_cause(hit) is cause)
-    return next(of_message, None) or fixes_for(cause, program)
+    return (about.message.fix if about else ()) or fixes_for(cause, program)
+
+
+def _hit_about(entry: Ranked) -> Hit | None:
+    """The first hit whose main cause this is, which gives the title and the fixes.
+
+    A message that another one replaces names the cause without being about it.
+    """
+    return next((hit for hit in entry.hits if _main_cause(hit) is entry.cause), None)
 
 
 def _main_cause(hit: Hit) -> Cause:
@@ -197,11 +204,8 @@ def _code(entry: Ranked) -> str:
 def _title(entry: Ranked) -> str:
     """The message's title if this is its main cause, else the cause's sentence."""
     sentence = entry.cause.sentence[0].upper() + entry.cause.sentence[1:]
-    if not entry.hits:
-        return sentence
-    # A message that another one replaces names the cause without being about it.
-    hit = next((hit for hit in entry.hits if _main_cause(hit) is entry.cause), entry.hits[0])
-    if hit.message.title is None or _main_cause(hit) is not entry.cause:
+    hit = _hit_about(entry)
+    if hit is None or hit.message.title is None:
         return sentence
     title = _filled(hit.message.title, hit)
     return sentence if _BLANK.search(title) else title

@@ -40,6 +40,7 @@ ModuleNotFoundError: No module named '_ctypes'
 JOB = """slurmstepd: error: Detected 1 oom_kill event in StepId=8842.batch.
 /var/spool/slurmd/job884213/slurm_script: line 14: 214411 Killed                  python train_cupy.py
 """
+KERNEL = "Out of memory: Killed process 4242 (python3) total-vm:41943040kB, anon-rss:31457280kB"
 GRIDD = (
     "nvidia-gridd[1021]: Failed to acquire license from lic.example.org (Error: The requested feature is not available)"
 )
@@ -74,6 +75,7 @@ def words_of(fixes: tuple[Fix, ...]) -> str:
         pytest.param(FULL, Cause.KERNEL_CACHE_UNWRITABLE, "df -h", "chown", id="full"),
         pytest.param(NO_CTYPES, Cause.TARGET_ENVIRONMENT_BROKEN, "libffi", "--python", id="ctypes"),
         pytest.param(JOB, Cause.OUT_OF_MEMORY, "--mem", "nvidia-smi", id="job"),
+        pytest.param(KERNEL, Cause.OUT_OF_MEMORY, "free -h", "sacct", id="kernel"),
         pytest.param(GRIDD, Cause.GPU_THROTTLED, "ClientConfigToken", "Cool", id="gridd"),
         pytest.param(ARCH, Cause.DRIVER_MODULE_NOT_LOADED, "sudo reboot", "modprobe", id="arch"),
         pytest.param(CUTENSOR, Cause.DRIVER_TOO_OLD_FOR_CUDA, "newer driver", "[ctk]", id="cutensor"),
@@ -89,6 +91,24 @@ def test_the_first_cause_has_a_fix_that_helps(text: str, cause: Cause, included:
 def test_the_title_is_that_of_the_message_that_replaces_another() -> None:
     assert first(WINDOWS_USER).title == "NVRTC cannot open CuPy's own source file in the temporary folder"
     assert first(CONFIDENTIAL).title == "The GPU of this confidential virtual machine does not accept work yet"
+
+
+@pytest.mark.parametrize("host", [JOB, KERNEL])
+def test_the_fixes_are_those_of_the_message_that_gives_the_title(host: str) -> None:
+    found = first(f"cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 8,000,000,000 bytes\n{host}")
+    assert found.title == "CuPy could not allocate 8,000,000,000 bytes"
+    assert "nvidia-smi" in words_of(found.fix)
+    assert "--mem" not in words_of(found.fix)
+
+
+def test_a_source_file_that_the_user_includes_is_not_cupys() -> None:
+    found = first('kernel.cu(3): catastrophic error: cannot open source file "common.cu"')
+    assert found.cause is Cause.CUDA_HEADERS_MISSING
+
+
+def test_a_vgpu_is_not_slowed_down_before_its_licence_is_due() -> None:
+    assert explanation(scan(b"License Status : Unlicensed (Unrestricted)")).causes == ()
+    assert first("License Status : Unlicensed (Restricted)").cause is Cause.GPU_THROTTLED
 
 
 def test_another_cause_of_the_message_keeps_its_own_fixes() -> None:
