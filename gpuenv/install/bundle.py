@@ -32,7 +32,8 @@ from gpuenv.install.exceptions import (
     NothingFits,
     TargetUnusable,
     Unreadable,
-    disk_failure,
+    disk_message,
+    remedy_for,
 )
 from gpuenv.install.installer_config import InstallerRun, select_installer
 from gpuenv.install.lockfile import parse_lock
@@ -141,7 +142,8 @@ def open_bundle(path: Path, scratch: Path) -> Bundle:
     except (FileNotFoundError, tarfile.TarError, RecursionError, ValueError) as error:
         raise InstallError(f"{path}: {error_reason(error)}", "Create it again: gpuenv bundle") from error
     except OSError as error:
-        raise disk_failure(f"{path} could not be {'read' if is_folder else 'unpacked'}", error) from error
+        message = f"{path} could not be {'read' if is_folder else 'unpacked'}: {disk_message(error)}"
+        raise InstallFailed(message, remedy_for(message)) from error
 
 
 def open_bundle_for(scheme: Scheme, path: Path, scratch: Path) -> Bundle:

@@ -65,12 +65,12 @@ def disk_message(error: OSError) -> str:
 
 
 def disk_remedy(error: OSError) -> str | None:
-    """The remedy for a disk error."""
+    """The remedy for a disk error in the environment."""
     return _DISK_REMEDIES.get(error.errno or 0) or remedy_for(disk_message(error))
 
 
 def disk_failure(step: str, error: OSError) -> InstallFailed:
-    """The error for a step that failed on a disk error."""
+    """The error for a step that failed on a disk error in the environment."""
     message = disk_message(error)
     return InstallFailed(f"{step}: {message}", disk_remedy(error))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import re
 import shlex
 import tarfile
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuenv.data import data_path
+from gpuenv.install.bundle import MANIFEST, open_bundle
+from gpuenv.install.exceptions import InstallFailed
 from tests.cli.program import run_gpuenv
 from tests.install.sandbox import LIMIT, MACHINE, contents, versions
 from tests.install.snapshots import write_snapshot
@@ -33,6 +36,16 @@ def bundle(sandbox: Sandbox, tmp_path: Path) -> Path:
     result = sandbox.gpuenv("bundle", "--python", target, *MACHINE, "-o", tmp_path / "bundle")
     assert result.returncode == 0, result.stderr
     return tmp_path / "bundle"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_an_unreadable_file_of_a_bundle_is_not_blamed_on_the_environment(tmp_path: Path) -> None:
+    file = tmp_path / MANIFEST
+    file.write_text("{}", encoding="utf-8")
+    file.chmod(0)
+    with pytest.raises(InstallFailed, match="Permission denied") as failed:
+        open_bundle(tmp_path, tmp_path)
+    assert failed.value.remedy is None
 
 
 @pytest.mark.parametrize("installer", ["uv", "pip"])
