@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 
 
 def chosen_offers(
-    snapshot: Snapshot, matrix: Matrix, wanted: Wanted = (), *, any_numpy: bool = False
+    snapshot: Snapshot, matrix: Matrix, wanted: Wanted = (), *, any_numpy: bool | None = None
 ) -> tuple[Offer, ...]:
     """What may be installed, in order of preference: what is complete comes before what lacks a toolkit.
 
-    ``wanted`` is what the user restricts CuPy to; with ``any_numpy`` NumPy may change.
+    ``wanted`` is what the user restricts CuPy to; with ``any_numpy`` NumPy may change: the command's option
+    ``--allow-changes``, None without one.
 
     Raises:
         CommandError: when nothing fits; the remedy is another Python if that suffices.
@@ -50,8 +51,8 @@ def chosen_offers(
     if changes and all(change.fact == "target.python" for change in changes):
         environment = f"Create an environment with Python {changes[0].needed}"
         remedy = f"{environment}: uv venv --python 3.12 NAME, then gpuenv install --python NAME."
-    elif changes and all(change.fact == "target.numpy" for change in changes):
-        remedy = "Allow another NumPy: gpuenv install --allow-changes"
+    elif any_numpy is False and changes and all(change.fact == "target.numpy" for change in changes):
+        remedy = "Pass --allow-changes to change NumPy, or install into a separate environment."
     message = Lines(("no wheel fits: nothing was changed", *lines_of(resolution.explanation)))
     raise CommandError(ExitCode.NOTHING_FITS, message, remedy)
 
