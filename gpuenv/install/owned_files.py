@@ -27,6 +27,11 @@ _METADATA = ".dist-info"
 _HALF_REMOVED = "~"  # pip prefixes names with it while uninstalling; an interrupt leaves them
 
 
+def uninstall_remedy(name: str, root: str) -> str:
+    """The remedy for a distribution that pip can remove and gpuenv cannot."""
+    return f"Remove it: python3 -m pip --python {shlex.quote(root)} uninstall {name}"
+
+
 def files_of(distribution: InstalledDistribution, root: str) -> tuple[str, ...]:
     """The paths of its files and metadata, relative to the root of the environment.
 
@@ -43,7 +48,7 @@ def files_of(distribution: InstalledDistribution, root: str) -> tuple[str, ...]:
     if not record and is_cupy(distribution.name) and Path(distribution.metadata, "installed-files.txt").exists():
         raise TargetUnusable(  # built from source: pip before 23.1
             f"{name} in {distribution.folder} was installed by setup.py, without a RECORD of its files",
-            f"Remove it: python3 -m pip --python {shlex.quote(root)} uninstall {distribution.name}",
+            uninstall_remedy(distribution.name, root),
         )
     if not record and not (has_damaged_record and is_cupy(distribution.name)):
         raise TargetUnusable(

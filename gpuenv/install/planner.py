@@ -24,7 +24,14 @@ from gpuenv.install.exceptions import InstallError, InstallFailed, NothingFits, 
 from gpuenv.install.installer_config import InstallerRun, constraining_variables, refuse_wheels, settings_text
 from gpuenv.install.journal import Store
 from gpuenv.install.lockfile import lock_text
-from gpuenv.install.owned_files import files_of, files_to_remove, left_metadata, leftover_files, owners
+from gpuenv.install.owned_files import (
+    files_of,
+    files_to_remove,
+    left_metadata,
+    leftover_files,
+    owners,
+    uninstall_remedy,
+)
 from gpuenv.install.plan import Leftover, Pin, Plan, PlannedCommand, Reason, Removal, Space, TargetEnvironment
 from gpuenv.install.solver import (
     SEPARATE_ENVIRONMENT,
@@ -229,11 +236,19 @@ def _refuse_line_outside(inventory: Inventory, requirements: Sequence[str]) -> N
     installed = [entry for entry in inventory.visible if is_cupy(entry.name)]
     if not wanted or len(installed) != 1 or installed[0].name in {*wanted, *inventory.own}:
         return
-    raise TargetUnusable(
-        f"{installed[0].name} {installed[0].release} in {installed[0].folder} is outside of this environment, so "
-        f"{', '.join(wanted)} cannot replace it, and one environment cannot use two CuPy lines",
+    (entry,) = installed
+    scheme = inventory.scheme
+    remedy = (
         "Remove it there, or install into an environment without the system's packages: python3 -m venv NAME, then "
-        "gpuenv install --python NAME.",
+        "gpuenv install --python NAME."
+    )
+    # Left by setup.py develop: the environment has only a link to the project.
+    if any(Path(folder, f"{entry.name}.egg-link").is_file() for folder in scheme.own_folders):
+        remedy = f"{uninstall_remedy(entry.name, scheme.root)}, which keeps that folder."
+    raise TargetUnusable(
+        f"{entry.name} {entry.release} in {entry.folder} is outside of this environment, so {', '.join(wanted)} cannot "
+        "replace it, and one environment cannot use two CuPy lines",
+        remedy,
     )
 
 

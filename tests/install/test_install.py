@@ -153,6 +153,25 @@ def test_another_line_outside_of_the_environment_is_refused_before_any_download(
     assert shared.install(target).returncode == 0
 
 
+def test_a_project_of_setup_py_develop_is_removed_by_pip(shared: Sandbox, tmp_path: Path) -> None:
+    """The environment has a link to the project, whose files are not to be removed."""
+    target = shared.target("develop", pip=True)
+    (site,) = target.glob("lib/python*/site-packages")
+    (tmp_path / "cupy").mkdir()
+    (tmp_path / "cupy/__init__.py").write_text("__version__ = '15.0.0a1'\n", encoding="utf-8")
+    (tmp_path / "cupy.egg-info").mkdir()
+    metadata = "Metadata-Version: 2.1\nName: cupy\nVersion: 15.0.0a1\n"
+    (tmp_path / "cupy.egg-info/PKG-INFO").write_text(metadata, encoding="utf-8")
+    (site / "cupy.egg-link").write_text(f"{tmp_path}\n.", encoding="utf-8")
+    (site / "easy-install.pth").write_text(f"{tmp_path}\n", encoding="utf-8")
+    result = shared.install(target)
+    assert result.returncode == 7, result.stderr
+    assert f"pip --python {target} uninstall cupy, which keeps that folder" in " ".join(result.stderr.split())
+    run([str(target / "bin/python"), "-m", "pip", "uninstall", "--yes", "cupy"], shared.environment())
+    assert (tmp_path / "cupy/__init__.py").exists()
+    assert shared.install(target).returncode == 0
+
+
 def test_another_version_of_a_package_of_the_system_needs_consent(shared: Sandbox, tmp_path: Path) -> None:
     """The environment's copy hides that of the system."""
     (former,) = [package for package in SET if package.stem == "cupy_cuda12x-14.2.0"]
