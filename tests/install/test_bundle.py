@@ -56,7 +56,6 @@ def test_a_bundle_installs_without_a_network(
     source = sandbox.target("source", pip=True)
     path = tmp_path / ("a, bundle.tar" if archive else "a, bundle")  # uv separates folders by commas
     result = sandbox.gpuenv("bundle", "--python", source, *MACHINE, "-o", path)
-    assert f"gpuenv install --bundle '{path}'" in " ".join(result.stderr.split())
     assert result.returncode == 0, result.stderr
     assert re.search(rf"{len(NEW)} wheels, \d+ KiB; install them", result.stderr), result.stderr
     assert f"gpuenv install --bundle {shlex.quote(str(path))}\n" in result.stderr

@@ -43,6 +43,9 @@ _UVM = "/dev/nvidia-uvm"
 _LOG_IN_AGAIN = Fix("Then log out and in again: running programs keep their groups.")
 # NVIDIA Container Toolkit, CDI, Running a Workload with CDI: its example for Podman turns the label off.
 _WITHOUT_LABEL = ("podman", "run", "--device", "nvidia.com/gpu=all", "--security-opt=label=disable", "IMAGE")
+_WITHOUT_SELINUX = Fix(
+    "If SELinux denies access from the start, turn its label off for this container.", _WITHOUT_LABEL
+)
 
 
 @check("CTR301", Cause.CONTAINER_WITHOUT_GPU, requires=("DRV100", "DRV101", "GPU201", "GPU202"))
@@ -139,16 +142,7 @@ def cgroup_lost_gpu(ctx: CheckContext) -> Outcome:
         + (evidence_of(snapshot, "container_support.device_rules") if rules.known else ()),
         (
             *lost_gpu_fixes(snapshot),
-            *(
-                (
-                    Fix(
-                        "If SELinux denies access from the start, turn its label off for this container.",
-                        _WITHOUT_LABEL,
-                    ),
-                )
-                if snapshot.host.container.value is Container.PODMAN
-                else ()
-            ),
+            *((_WITHOUT_SELINUX,) if snapshot.host.container.value is Container.PODMAN else ()),
         ),
     )
 
