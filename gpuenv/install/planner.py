@@ -162,8 +162,8 @@ def prepare(
 
     reasons = {name: reason for name, reason in scope.remove.items() if name in own}
     # A package of the system is not replaced, but the new one hides it.
-    former = [(pin, {pin.former, inventory.releases.get(pin.name)} - {None}) for pin in install]
-    changed = [pin for pin, there in former if not all(same_release(str(old), pin.release) for old in there)]
+    former = {**inventory.releases, **{entry.name: entry.release for entry in own.values()}}
+    changed = [pin for pin in install if pin.name in former and not same_release(former[pin.name], pin.release)]
     for pin in replaced:
         shared = pin not in changed and (pin.name in overwritten or is_cupy(pin.name))
         reasons[pin.name] = Reason.SHARED_FILES if shared else Reason.REPLACED
