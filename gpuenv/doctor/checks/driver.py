@@ -766,11 +766,12 @@ def _update_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
     if driver.uninstaller.known:  # DKMS's folder of modules has precedence over that of the .run file
         return (
             Fix(
-                f"Two drivers are installed: the libraries of {library} are of NVIDIA's .run file, the module of "
-                f"{module} is not, and each restart loads it again. Remove that of the .run file.",
+                "Two drivers are installed, that of NVIDIA's .run file and that of packages: one has the libraries of "
+                f"{library}, the other the module of {module}, which each restart loads again. Remove that of the "
+                ".run file.",
                 REMOVE_RUN_FILE.command,
             ),
-            Fix(f"If libraries of {module} are missing then, reinstall its packages."),
+            Fix("If libraries or modules of the packages are missing then, reinstall the packages."),
             restart_fix(snapshot, "so that one driver is left"),
         )
     text = f"A restart alone loads {module} again, because no module of {library} is built: finish the update first."
