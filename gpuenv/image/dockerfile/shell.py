@@ -51,12 +51,17 @@ class ShellOptions:
     pipefail: bool = False
 
     def after(self, words: Iterable[str]) -> ShellOptions:
-        """The options after words such as ``-euo pipefail``, of a shell or of ``set``; ``+`` turns them off."""
+        """The options after words such as ``-euo pipefail``, of a shell or of ``set``; ``+`` turns them off.
+
+        After ``--`` there are only arguments of the script.
+        """
         options, sign, is_name = self, "", False
         for word in words:
             if is_name and word in ("errexit", "pipefail"):
                 options = replace(options, **{word: sign == "-"})
             is_name = False
+            if word == "--":
+                break
             if re.fullmatch(r"[-+][A-Za-z]+", word):
                 sign, is_name = word[0], "o" in word
                 options = replace(options, errexit=sign == "-") if "e" in word else options
