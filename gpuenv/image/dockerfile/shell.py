@@ -22,7 +22,8 @@ _OPERATOR = re.compile(r"\|\||&&|;;|[;|&\n()]")
 _REDIRECTION = re.compile(r"\d*(?:&>>?|>>?&?|<<<|(?P<heredoc><<-?)|<&?)\s*")
 _KEYWORDS = ("then", "else", "elif", "do", "if", "while", "until", "!", "{", "}", "fi", "done", "esac")
 _TESTING = ("if", "elif", "while", "until", "!")
-_TESTS = ("[", "[[", "test")
+# What a script asks before it runs something; others, such as cd and apt-get, are expected to succeed.
+_TESTS = ("[", "[[", "test", "which", "type", "hash", "grep", "command")
 _BLOCKS = ("if", "while", "until", "case", "for")
 _BLOCK_ENDS = ("fi", "done", "esac")
 # An operator and a command that fails, whatever the status before it; after ``||``, that status is a failure.
@@ -394,6 +395,8 @@ def _unwrapped(words: list[ShellWord]) -> list[ShellWord]:
         name = words[0].text.rsplit("/", 1)[-1]
         if not (_ASSIGNMENT.match(words[0].text) or name in _WRAPPERS):
             break
+        if name == "command" and words[1:] and words[1].text in ("-v", "-V"):
+            break  # it only looks for a program
         words = words[1:]
         while name in _WRAPPERS and words and words[0].text.startswith("-"):
             words = words[2 if _VALUED.fullmatch(words[0].text) else 1 :]
