@@ -25,9 +25,11 @@ _TESTING = ("if", "elif", "while", "until", "!")
 # What a script asks before it runs something; others, such as cd and apt-get, are expected to succeed.
 _TESTS = ("[", "[[", "test", "which", "type", "hash", "grep", "command")
 _BLOCKS = ("if", "while", "until", "case", "for")
+_FUNCTION = "function"
 _BLOCK_ENDS = ("fi", "done", "esac")
 # An operator and a command that fails, whatever the status before it; after ``||``, that status is a failure.
 _FAILING = re.compile(r".* (?:false|(?:exit|return) [1-9]\d*)|\|\| (?:exit|return)(?: \$\?)?", re.DOTALL)
+_LEAVING = re.compile(r"exit(?: 0)?")
 _WRAPPERS = ("sudo", "exec", "time", "nice", "nohup", "command", "env", "timeout")
 # Options of these that take a word: sudo(8); env, nice and timeout of GNU coreutils 9.1, --help (2026-11-22).
 _VALUED = re.compile(r"-[A-Za-z]*[ugCDnksap]|--(?:user|group|chdir|unset|signal|kill-after|adjustment)")
@@ -87,7 +89,7 @@ class Command:
         lookup: returns the value of a variable that it sees; None if unknown.
         guarded: whether the script continues if the command fails.
         conditional: whether it may not run: it is in a condition, a loop or a function, after ``||``, or after a test
-            that may fail.
+            that may fail or an ``exit 0``.
         folder: its working folder, relative to that of the script; null if unknown.
         piped: whether its output goes to another command, whose exit status counts.
         reads: the command whose output it reads; empty without a pipe.
@@ -135,8 +137,8 @@ class _List:
     """A list of commands: a script, or what is between an opening and its end in it.
 
     Attributes:
-        opening: a parenthesis, a brace or a keyword; empty for a script.
-        conditional: whether it may not run.
+        opening: a parenthesis, a brace, a keyword or ``function``; empty for a script.
+        conditional: whether it, or the rest of it, may not run.
         start: the number of commands before it.
         begin: the number of commands before its current chain of ``&&`` and ``||``.
         hidden: the number of commands before its last ``||``, whose alternative may hide that they fail; or 0.
@@ -227,7 +229,7 @@ class _Shell:
             self._guard(self._lists[-1].joined if self._options[-1].errexit else len(self.found))
             current = self._lists[-1]
             current.begin, current.joined, current.test = len(self.found), 0, None
-        if words and words[0].text == "function":
+        if words and words[0].text == _FUNCTION:
             words, self._defines = words[2:], True
         self._open_or_close(words)
         tested = any(word.text in _TESTING for word in words[:2])
@@ -250,8 +252,11 @@ class _Shell:
                 reads=self._written if self._before == "|" else "",
                 heredoc=self._heredoc,
             )
-            if _FAILING.fullmatch(f"{self._before} {text}") and not self._written.startswith(("[", "test ")):
-                self._fail()
+            if _FAILING.fullmatch(f"{self._before} {text}"):
+                if not self._written.startswith(("[", "test ")):
+                    self._fail()
+            elif _LEAVING.fullmatch(text) and "|" not in (self._before, operator) and operator != "&":
+                self._leave()
             self._written = text
             if program[0].text in _TESTS and self._lists[-1].test is None:
                 self._lists[-1].test = len(self.found)
@@ -312,6 +317,15 @@ class _Shell:
                 each.hidden = each.joined = 0
                 return
 
+    def _leave(self) -> None:
+        """Notes that the rest of the shell may not run, since it ends here without a failure."""
+        for each in reversed(self._lists):
+            if each.opening == _FUNCTION:
+                return
+            each.conditional = True
+            if each.opening == "(":
+                return
+
     def _follow(self, command: Command) -> None:
         script = _script(command) if self._depth < _DEEPEST else None
         if script is not None:
@@ -347,8 +361,8 @@ class _Shell:
     def _open_or_close(self, words: list[ShellWord]) -> None:
         for text in (word.text for word in words):
             if text == "{" or text in _BLOCKS:
-                self._open(text)
-            elif (text == "}" and self._lists[-1].opening == "{") or (
+                self._open(_FUNCTION if text == "{" and self._defines else text)
+            elif (text == "}" and self._lists[-1].opening in ("{", _FUNCTION)) or (
                 text in _BLOCK_ENDS and self._lists[-1].opening in _BLOCKS
             ):
                 self._closed = self._lists.pop().start
