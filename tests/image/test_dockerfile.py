@@ -31,6 +31,7 @@ STUBS = "/usr/local/cuda/lib64/stubs"
         "FROM nvidia/cuda:12.1.1-runtime-ubuntu22.04\nRUN pip install cupy-cuda12x==13.6.0",
         "FROM cupy/cupy:v14.2.0",
         f"FROM cupy/cupy:v14.2.0\nRUN pip uninstall -y cupy-cuda13x cupy-cuda12x\n{CTK}",
+        "FROM cupy/cupy:v14.2.0\nRUN pip uninstall -y cupy-cuda13x cupy-cuda12x\nENV CUDA_VISIBLE_DEVICES=-1",
         f"{SLIM}\nRUN pip install numpy==2.3.1",
         "FROM python\nRUN pip install numpy",
         f"{SLIM} AS build\n{CTK}\n{SLIM}\nCOPY --from=build /usr/local /usr/local",

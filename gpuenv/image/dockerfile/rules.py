@@ -84,9 +84,7 @@ def _cupy_evidence(install: Install) -> Evidence:
 def has_gpu_software(target: BuildTarget) -> bool:
     """Whether the image runs CUDA kernels: CuPy or a framework with CUDA is installed in it."""
     conda = any(map(is_conda_cupy, target.installs))
-    row = target.base.row
-    own = row is not None and row.line is not None
-    return own or bool(target.cupy) or conda or any(each.cuda_major for each in frameworks(target))
+    return bool(target.base_line or target.cupy) or conda or any(each.cuda_major for each in frameworks(target))
 
 
 @rule("DKF901", _FAULT)
@@ -253,7 +251,7 @@ def two_lines(target: BuildTarget) -> FileSymptoms:
     them.
     What to do: keep one of them.
     """
-    own = target.base.row.line if target.base.row and target.base.row.line not in target.removed else None
+    own = target.base_line
     there: dict[tuple[str, str | None], Install | None] = {(own, None): None} if own else {}
     names = {name for name, _ in there}
     for install in target.installs:

@@ -46,7 +46,7 @@ class ServiceContext:
         """The CuPy in the image, which needs a GPU (torch, for example, also runs without one)."""
         for target in self.targets:
             found = [each.text for each in target.installs if is_cupy(each) or is_conda_cupy(each)]
-            if found or (target.base.row is not None and target.base.row.line is not None):
+            if found or target.base_line is not None:
                 return found[0] if found else target.base.text
         return None
 

@@ -104,6 +104,12 @@ class BuildTarget:
         return SourceLocation(self.file, part.line, part.end_line)
 
     @property
+    def base_line(self) -> str | None:
+        """The CuPy line that the base image has, unless a command removes it."""
+        line = self.base.row.line if self.base.row is not None else None
+        return line if line not in self.removed else None
+
+    @property
     def cupy(self) -> tuple[Install, ...]:
         """The CuPy installs of pip, including names that look like a wheel line."""
         return tuple(filter(is_cupy, self.installs))
