@@ -10,7 +10,7 @@ from pathlib import Path
 from gpuenv.doctor.registry import to_finding
 from gpuenv.files import TooLargeError, is_file, is_folder, read_at_most
 from gpuenv.image.dockerfile.build_context import BuildContext
-from gpuenv.image.dockerfile.parse import LARGEST, DockerfileError, parse
+from gpuenv.image.dockerfile.parse import LARGEST, DockerfileError, DockerfileLimitError, parse
 from gpuenv.image.dockerfile.rules_services import ServiceContext
 from gpuenv.image.dockerfile.services import (
     DEVCONTAINER_NAMES,
@@ -143,6 +143,8 @@ def _judge_dockerfile(text: str, path: Path, options: DockerfileOptions, matrix:
         findings = _findings("DKF", targets, context)
     except (DockerfileError, TooLongError) as error:
         remedy = "name the Dockerfile or compose file behind it" if path.suffix == ".json" else None
+        if isinstance(error, DockerfileLimitError | TooLongError):
+            remedy = "check the built image: gpuenv check-image IMAGE"
         raise ImageError(f"{path}: {error}", remedy, is_input=True) from error
     files = (str(path), *(str(context.folder / name) for name in context.read))
     return FileJudgement("dockerfile", findings, targets, files)

@@ -35,6 +35,10 @@ class DockerfileError(ValueError):
     """A file that is no valid Dockerfile; the message has the line."""
 
 
+class DockerfileLimitError(DockerfileError):
+    """A Dockerfile with more than gpuenv checks."""
+
+
 @dataclass(frozen=True, slots=True)
 class SourceText:
     """A part of a file, in which continued lines are joined, with the offset and the number of each line."""
@@ -109,7 +113,7 @@ def parse(text: str) -> tuple[Instruction, ...]:
         DockerfileError: with the line.
     """
     if len(text) > LARGEST:
-        raise DockerfileError(f"{len(text)} characters are more than the {LARGEST} that a Dockerfile may have")
+        raise DockerfileLimitError(f"{len(text)} characters are more than the {LARGEST} that a Dockerfile may have")
     if "\0" in text:
         raise DockerfileError("line 1: a NUL character; this is not a text file")
     lines = text.removeprefix("\ufeff").removesuffix("\n").split("\n")

@@ -9,11 +9,12 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from gpuenv.image.dockerfile.parse import WORD, DockerfileError, Instruction, SourceText
+from gpuenv.image.dockerfile.parse import WORD, DockerfileError, DockerfileLimitError, Instruction, SourceText
 from gpuenv.image.dockerfile.shell import SHELLS, Command, ShellOptions, ShellWord, commands, script_position
-from gpuenv.image.dockerfile.variables import Expansion, Lookup, is_known, substitute
+from gpuenv.image.dockerfile.variables import Expansion, Lookup, TooLongError, is_known, substitute
 from gpuenv.image.inspect.image_facts import parse_platform
 from gpuenv.model.redaction import cut_text
 
@@ -89,8 +90,8 @@ def stages_of(instructions: Sequence[Instruction], given: Mapping[str, str]) -> 
     """The stages of a Dockerfile in their order; ``given`` are the caller's values for ARGs.
 
     Raises:
-        DockerfileError: for an instruction before the first FROM, no FROM, or too many instructions.
-        TooLongError: if variables expand to too many characters.
+        DockerfileError: for an instruction before the first FROM, or no FROM.
+        DockerfileLimitError: for too many instructions, or if variables expand to too many characters.
     """
     _refuse_too_many(instructions)
     outer: dict[str, str] = {}
@@ -101,7 +102,8 @@ def stages_of(instructions: Sequence[Instruction], given: Mapping[str, str]) -> 
         elif groups:
             groups[-1].append(instruction)
         elif instruction.keyword == "ARG":
-            outer.update(_arguments(instruction, given, outer))
+            with _limit_at(instruction):
+                outer.update(_arguments(instruction, given, outer))
         else:
             raise DockerfileError(f"line {instruction.line}: {instruction.keyword} before the first FROM")
     if not groups:
@@ -113,6 +115,15 @@ def stages_of(instructions: Sequence[Instruction], given: Mapping[str, str]) -> 
     return tuple(found)
 
 
+@contextmanager
+def _limit_at(instruction: Instruction) -> Iterator[None]:
+    """Names the line where variables expand to too many characters."""
+    try:
+        yield
+    except TooLongError as error:
+        raise DockerfileLimitError(f"line {instruction.line}: {error}") from error
+
+
 def _refuse_too_many(instructions: Sequence[Instruction]) -> None:
     """Refuses a file with too many stages, variables, instructions or commands."""
     for keywords, most, what in (
@@ -122,14 +133,14 @@ def _refuse_too_many(instructions: Sequence[Instruction]) -> None:
     ):
         beyond = [each.line for each in instructions if not keywords or each.keyword in keywords][most:]
         if beyond:
-            raise DockerfileError(f"line {beyond[0]}: more than {most} {what}")
+            raise DockerfileLimitError(f"line {beyond[0]}: more than {most} {what}")
     count = 0
     for each in instructions:
         if each.keyword == "RUN":
             texts = (each.body, *(heredoc.body for heredoc in each.heredocs))
             count += sum(len(_SEPARATOR.findall(source.text)) for source in texts)
             if count > _MOST_COMMANDS:
-                raise DockerfileError(f"line {each.line}: more than {_MOST_COMMANDS} commands")
+                raise DockerfileLimitError(f"line {each.line}: more than {_MOST_COMMANDS} commands")
 
 
 def _stage(
@@ -144,7 +155,9 @@ def _stage(
     if match is None:
         raise DockerfileError(f"line {first.line}: FROM {cut_text(first.body.text.strip(), 40)!r}: expected an image")
     lookup = {**outer, **given}.get
-    base = substitute(match[1].strip("\"'"), lookup)
+    with _limit_at(first):
+        base = substitute(match[1].strip("\"'"), lookup)
+        platform = substitute(first.flag("platform") or "", lookup)
     names = {stage.name: stage.number for stage in before if stage.name}
     parent = names.get(base.lower())
     inherited = before[parent] if parent is not None else None
@@ -155,7 +168,7 @@ def _stage(
         base=None if inherited else base,
         uses_default=inherited.uses_default if inherited else "$" in match[1],
         # A stage that starts from another one has its platform, whatever its FROM says.
-        platform=inherited.platform if inherited else _platform(substitute(first.flag("platform") or "", lookup)),
+        platform=inherited.platform if inherited else _platform(platform),
         parent=parent,
         copies_from=tuple(dict.fromkeys(_copied_numbers(steps, names, len(before)))),
         line=first.line,
@@ -202,24 +215,25 @@ def _walk(
     shell = inherited.default_shell if inherited else ()
     steps = []
     for instruction in instructions:
-        step = Step(instruction, environment, arguments, workdir, shell)
-        if instruction.keyword == "RUN":
-            step = replace(step, commands=_commands(step, expansion))
-        steps.append(step)
-        if instruction.keyword == "ARG":
-            arguments = {**arguments, **_arguments(instruction, given, outer)}
-        elif instruction.keyword == "ENV":
-            settings = {
-                name: Setting(substitute(value, step.lookup), line, instruction.end_line)
-                for name, value, line in _pairs(instruction.body)
-            }
-            environment = {**environment, **settings}
-        elif instruction.keyword == "WORKDIR":
-            workdir = join_image_path(workdir, substitute(instruction.body.text.strip().strip("\"'"), step.lookup))
-        elif instruction.keyword == "SHELL":
-            shell = tuple(instruction.exec_form or ())
+        with _limit_at(instruction):
+            step = Step(instruction, environment, arguments, workdir, shell)
+            if instruction.keyword == "RUN":
+                step = replace(step, commands=_commands(step, expansion))
+            steps.append(step)
+            if instruction.keyword == "ARG":
+                arguments = {**arguments, **_arguments(instruction, given, outer)}
+            elif instruction.keyword == "ENV":
+                settings = {
+                    name: Setting(substitute(value, step.lookup), line, instruction.end_line)
+                    for name, value, line in _pairs(instruction.body)
+                }
+                environment = {**environment, **settings}
+            elif instruction.keyword == "WORKDIR":
+                workdir = join_image_path(workdir, substitute(instruction.body.text.strip().strip("\"'"), step.lookup))
+            elif instruction.keyword == "SHELL":
+                shell = tuple(instruction.exec_form or ())
         if len(environment) + len(arguments) > _MOST_SETTINGS:
-            raise DockerfileError(f"line {instruction.line}: more than {_MOST_SETTINGS} ARGs and ENVs")
+            raise DockerfileLimitError(f"line {instruction.line}: more than {_MOST_SETTINGS} ARGs and ENVs")
     return steps, environment, arguments, workdir, shell
 
 

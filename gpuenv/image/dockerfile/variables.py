@@ -18,8 +18,8 @@ _MOST_IN_ALL = 1_000_000  # characters of variables in the commands of a file: e
 class TooLongError(ValueError):
     """A text whose variables expand to too many characters."""
 
-    def __init__(self, most: int = _MOST) -> None:
-        super().__init__(f"a text whose variables expand to more than {most} characters is not checked")
+    def __init__(self, whose: str = "its variables", most: int = _MOST) -> None:
+        super().__init__(f"{whose} expand to more than {most} characters")
 
 
 class Expansion:
@@ -47,7 +47,7 @@ class Expansion:
     def _spend(self, count: int) -> None:
         self._left -= max(0, count)
         if self._left < 0:
-            raise TooLongError(_MOST_IN_ALL)
+            raise TooLongError("the variables in all commands up to here", _MOST_IN_ALL)
 
 
 def substitute(text: str, lookup: Lookup, depth: int = 0) -> str:
