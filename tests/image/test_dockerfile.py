@@ -60,6 +60,7 @@ STUBS = "/usr/local/cuda/lib64/stubs"
         f"{SLIM}\n{CTK}\nRUN set -e; test -e /dev/nvidia0 || exit 0; nvidia-smi",
         f"{SLIM}\n{CTK}\nRUN [ -e /dev/nvidia0 ] || {{ echo none; exit 0; }}; nvidia-smi",
         f"{DEVEL}\nRUN if [ $V = 12 ]; then exit; fi; pip install cupy-cuda11x\n{WHEEL}",
+        f'{SLIM}\n{CTK}\nSHELL ["bash", "-ec"]\nRUN diff <(nvidia-smi) x; tee >(nvidia-smi) < <(nvidia-smi)',
         f"{SLIM}\n{CTK}\nRUN set -e; ls; set +e; nvidia-smi; ls",
         f"{SLIM}\n{CTK}\nRUN set -o errexit; set +o errexit; nvidia-smi; ls",
         f"{SLIM}\n{CTK}\nRUN (set -e; ls); nvidia-smi; ls",

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         ("RUN python3 -mpip install cupy-cuda11x==13.6.0", ["DKF902"]),
         ("COPY semicolon.txt /\nRUN python3 -u -mpip install -r /semicolon.txt", ["DKF902"]),
         ("RUN python3 -m uv pip install --system cupy-cuda11x==13.6.0", ["DKF902"]),
+        ("RUN pip install cupy-cuda11x==13.6.0 -c <(grep -v cupy /r.txt)", ["DKF902"]),
         ("RUN python3 -m venv /pip && python3 -mvenv pip", []),
         ("RUN pip install --dry-run cupy-cuda11x==13.6.0", []),
         ("RUN uv pip install --system --dry-run cupy-cuda11x==13.6.0", []),

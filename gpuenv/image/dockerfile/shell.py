@@ -20,6 +20,7 @@ from gpuenv.image.dockerfile.variables import Expansion, Lookup, is_known
 SHELLS = ("sh", "bash", "dash", "zsh", "ash")
 _OPERATOR = re.compile(r"\|\||&&|;;|[;|&\n()]")
 _REDIRECTION = re.compile(r"\d*(?:&>>?|>>?&?|<<<|(?P<heredoc><<-?)|<&?)\s*")
+_PROCESS = re.compile(r"[<>]\(")
 _KEYWORDS = ("then", "else", "elif", "do", "if", "while", "until", "!", "{", "}", "fi", "done", "esac")
 _TESTING = ("if", "elif", "while", "until", "!")
 # What a script asks before it runs something; others, such as cd and apt-get, are expected to succeed.
@@ -443,6 +444,10 @@ def _tokens(source: SourceText, lookup: Lookup, expansion: Expansion) -> Iterato
         elif character == "#":
             end = text.find("\n", position)
             position = len(text) if end < 0 else end
+        elif _PROCESS.match(text, position):
+            end = _parenthesis_end(text, position + 1)
+            yield ShellWord(text[position:end], source.line_at(position), known=False)
+            position = end
         elif (match := _REDIRECTION.match(text, position)) is not None:
             position = _word_end(text, match.end())
             if match["heredoc"] and behind is not None:
@@ -511,7 +516,7 @@ def _word_end(text: str, position: int) -> int:
             position += 2
         elif character in "'\"`":
             position = _quote_end(text, position)
-        elif text.startswith("$(", position):
+        elif text.startswith("$(", position) or _PROCESS.match(text, position):
             position = _parenthesis_end(text, position + 1)
         elif text.startswith("${", position):
             end = text.find("}", position)
