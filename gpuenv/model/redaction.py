@@ -258,7 +258,8 @@ def _credentials(text: str) -> Iterator[Span]:
         else:
             continue
         is_user = ":" in rest[:last] or has_scheme
-        if last and is_user and rest[:last] not in ("git", HIDDEN) and re.match(r"[\w.\[-]", rest[last + 1 :]):
+        is_host = "@" in authority or re.match(r"[\w.\[-]", rest[last + 1 :])  # the host may be a variable
+        if last and is_user and is_host and rest[:last] not in ("git", HIDDEN):
             yield start, start + last
 
 

@@ -66,7 +66,8 @@ _BARE = pattern(r"(?:[^\s\"'`\\]|\\(?!\\{0,2}[\"'`])|[\"'`](?![,\]});:\s]|$)|\\{
 _IN_QUERY = pattern(r"[^&#\s\"'<>]+")
 _IN_HEADER = pattern(r"[^\"'`\r\n[(][^\"'`\r\n]+")
 _TO_LINE_END = pattern(r"[^\r\n]+")
-_PASSWORD_IN_URL = pattern(r":[^\s/?#@]{1,400}@")  # after a user such as __token__; what follows is the host
+_SCHEME_END = pattern(r"\w://")
+_PASSWORD_IN_URL = pattern(r":[^\s/?#@'\"`<>]{1,400}@")  # after a user such as __token__; what follows is the host
 _SCHEME_OF_AUTH = pattern(r"(?i:Basic|Bearer|Digest|Token|ApiKey|Negotiate|NTLM)[ \t]{1,3}[^\s\"'`,;]+")
 # The start of a line, with a mark, a command or a number: the value of a setting there extends to the end of the line.
 _LINE_START = pattern(r"[\s\-+>|*#$]*(?:line \d+: )?(?:(?:export|ENV|ARG|set|setx|declare -x|env:) +)?")
@@ -142,7 +143,8 @@ def _value_of(text: str, match: re.Match[str]) -> Span | None:
     """The position of the value after a name; None if it is no secret."""
     name, separator = match[1], match[2].strip()
     sureness = _certainty_at(text, match)
-    if not sureness or (text.endswith("://", 0, match.start()) and _PASSWORD_IN_URL.match(text, match.start(2))):
+    in_url = _SCHEME_END.fullmatch(text, max(0, match.start() - 4), match.start())
+    if not sureness or (in_url and _PASSWORD_IN_URL.match(text, match.start(2))):
         return None
     if separator in ("", "is") and not name.startswith("-"):
         return _value_in_prose(text, match, sureness)

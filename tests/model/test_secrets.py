@@ -35,6 +35,27 @@ def test_the_host_after_a_user_named_token_is_shown() -> None:
     )
 
 
+@pytest.mark.parametrize("user", ["__token__", "me"])
+@pytest.mark.parametrize(
+    "host", ["${REGISTRY}/simple", "$REGISTRY/simple", "%(host)s/simple", "<host>/simple", "' + host"]
+)
+def test_a_password_before_a_host_in_a_variable_is_hidden(user: str, host: str) -> None:
+    assert hide_secrets(f"index https://{user}:{WORD}@{host}") == f"index https://(redacted)@{host}"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "$SCHEME://token:{}@a.example",
+        "${{S}}://token:{}@a.example",
+        "https://token:a'{}@a.example",
+        "://token:{}@a.example",
+    ],
+)
+def test_a_password_in_what_is_no_whole_url_is_hidden(url: str) -> None:
+    assert WORD not in hide_secrets(url.format(WORD))
+
+
 @pytest.mark.parametrize("line", HARMLESS)
 def test_text_without_a_secret_is_unchanged(line: str) -> None:
     assert hide_secrets(line) == line
