@@ -6,6 +6,7 @@ import re
 from collections import deque
 from collections.abc import Iterator
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 from gpuenv.explain.explanation_types import Hit, QuotedLine
 from gpuenv.explain.line_finder import SEAM, UNCUT, LineFinder, truncated
@@ -13,6 +14,7 @@ from gpuenv.explain.mentions import is_mention_only, is_source_line
 from gpuenv.explain.messages import Message, all_messages
 from gpuenv.explain.patterns import any_of, compiled
 from gpuenv.explain.text_facts import LITERALS, TextFacts
+from gpuenv.model.redaction import MARGIN, hide_broken
 
 _KEPT = 3  # hits of a message that are kept
 _KEPT_VALUES = 9  # the same if captured values decide, with other values each
@@ -21,6 +23,19 @@ _VARIANTS = 64  # variants of a line, with other numbers, if the numbers matter
 _WRAP = 38  # least characters of a line that a terminal may have cut within a word
 _LATEST = 80  # lines that are kept for the classifier
 _DIGITS = re.compile(r"\d+")
+
+
+class _BrokenLine(NamedTuple):
+    """A line, with the text before and after it if a terminal may have broken it off there."""
+
+    number: int
+    before: str
+    text: str
+    after: str
+
+    def quoted(self) -> QuotedLine:
+        """The line for output."""
+        return QuotedLine(self.number, truncated(hide_broken(self.before, self.text, self.after)))
 
 
 class Scanner:
@@ -32,7 +47,7 @@ class Scanner:
         self._words: set[str] = set()  # found words that messages need or lack anywhere in the text
         self._seen: set[int] = set()
         self._variants: dict[int, set[int]] = {}
-        self._latest: deque[QuotedLine] = deque(maxlen=_LATEST)
+        self._latest: deque[_BrokenLine] = deque(maxlen=_LATEST)
         self._previous = QuotedLine(0, "")
         self.stated = TextFacts()
 
@@ -65,7 +80,7 @@ class Scanner:
     @property
     def latest(self) -> tuple[QuotedLine, ...]:
         """The last distinct lines that were searched: the end of a text is the most useful for the classifier."""
-        return tuple(QuotedLine(line.number, truncated(line.text)) for line in self._latest)
+        return tuple(line.quoted() for line in self._latest)
 
     def _has_words(self, message: Message) -> bool:
         is_needed = not message.needs or not self._words.isdisjoint(message.needs)
@@ -85,8 +100,9 @@ class Scanner:
         shape, variant = hash(_DIGITS.sub("0", window)), hash(window)  # hashes, since a line may be long
         if self._is_known(shape, variant):
             return
+        broken = _broken(previous, line, after)
         if shape not in self._seen:
-            self._latest.append(QuotedLine(line.number, line.text[:UNCUT]))
+            self._latest.append(broken)
         if len(self._seen) < _REMEMBERED:
             self._seen.add(shape)
         self._words.update(word for word in _needed_words() if word in line.text.lower())
@@ -96,16 +112,16 @@ class Scanner:
             glued = line.text + joined if len(line.text) >= _WRAP and after else ""
             for message, match in _matches(line.text, (window, mixed, glued)):
                 numbers_matter = numbers_matter or bool(message.by)
-                self._keep(message, line, match)
+                self._keep(message, broken, match)
         if numbers_matter and len(self._variants) < _REMEMBERED:
             self._variants.setdefault(shape, set()).add(variant)
 
-    def _keep(self, message: Message, line: QuotedLine, match: dict[str, str | None]) -> None:
+    def _keep(self, message: Message, line: _BrokenLine, match: dict[str, str | None]) -> None:
         kept = self._hits.setdefault(message.id, [])
         values = tuple((name, value) for name, value in match.items() if value)
         is_repeated = bool(message.by) and any(hit.values == values for hit in kept)
         if len(kept) < _limit(message) and not is_repeated:
-            kept.append(Hit(message, QuotedLine(line.number, truncated(line.text)), values))
+            kept.append(Hit(message, line.quoted(), values))
 
     def _is_known(self, shape: int, variant: int) -> bool:
         """Whether a line was seen: a log repeats its lines with other numbers, which may be an Xid or a version."""
@@ -113,6 +129,14 @@ class Scanner:
             return False
         variants = self._variants.get(shape, set())
         return not variants or variant in variants or len(variants) >= _VARIANTS
+
+
+def _broken(previous: QuotedLine, line: QuotedLine, after: str) -> _BrokenLine:
+    """A line between the one before it and those after it; a terminal breaks a line where it is the longest."""
+    follows = line.number == previous.number + 1 and len(previous.text) >= max(_WRAP, len(line.text))
+    goes_on = max(_WRAP, len(after.partition(SEAM)[0])) <= len(line.text) <= UNCUT
+    before, rest = previous.text if follows else "", after.replace(SEAM, "") if goes_on else ""
+    return _BrokenLine(line.number, before[-MARGIN:], line.text[:UNCUT], rest[:MARGIN])
 
 
 def scan(data: bytes) -> Scanner:

@@ -183,6 +183,18 @@ def cut_text(text: str, most: int) -> str:
         end = min(lost)
 
 
+@lru_cache(maxsize=256)
+def hide_broken(before: str, line: str, after: str) -> str:
+    """A line without secrets at its ends, which the text before and after it shows, as where a terminal breaks it."""
+    text, start, end = f"{before}{line}{after}", len(before), len(before) + len(line)
+    parts, shown = [], start
+    for first, last in secret_spans(text):
+        if (before and first <= start < last) or (after and first < end <= last):
+            parts += [text[shown : max(first, start)], HIDDEN]
+            shown = min(last, end)
+    return "".join((*parts, text[shown:end]))
+
+
 def excerpt(text: str) -> str:
     """The text shortened to 60 characters, with question marks for unprintable ones."""
     return "".join(character if character.isprintable() else "?" for character in cut_text(text, 60))

@@ -78,6 +78,18 @@ def test_a_wrapped_message_is_read() -> None:
     assert "docker.no-device-driver" in names(b'docker: could not select\n  device driver "" with capabilities')
 
 
+def test_a_secret_that_a_terminal_broke_is_not_quoted() -> None:
+    secret = "Zx8kQ2pLw9sT4vBn3mK7"  # noqa: S105 - made up
+    line = f"ERROR: {ERROR} (from https://__token__:glpat-{secret}@a.example/simple) {ERROR}"
+    for width in range(118, 148):
+        scanner = scan("\n".join(line[start : start + width] for start in range(0, len(line), width)).encode())
+        quoted = "".join(entry.text for entry in (*scanner.latest, *(hit.line for hit in scanner.hits)))
+        assert FOUND in {hit.message.id for hit in scanner.hits}
+        assert not [piece for n in range(len(secret) - 3) if (piece := secret[n : n + 4]) in quoted], width
+    (hit,) = scan(f"password=aaaa\n{ERROR}\nnext".encode()).hits
+    assert hit.line.text == ERROR
+
+
 def test_a_line_without_an_end_is_read() -> None:
     assert FOUND in names(b"x" * 3_000_000 + b" " + ERROR.encode() + b" " + b"y" * 3_000_000)
 
