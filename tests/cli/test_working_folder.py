@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 import sysconfig
@@ -91,7 +92,8 @@ def test_no_program_of_the_working_folder_is_run(tmp_path: Path, path: str, comm
 def test_a_removed_working_folder_is_named(tmp_path: Path, command: str) -> None:
     folder = tmp_path / "removed"
     folder.mkdir()
-    script = f"rmdir {folder} && exec {PROGRAM} {command} --python {sys.executable}"
+    program, python = shlex.quote(str(PROGRAM)), shlex.quote(sys.executable)
+    script = f"rmdir {folder} && exec {program} {command} --python {python}"
     environment = {**MINIMAL, "PYTHONPATH": str(ROOT)}
     result = subprocess.run(
         ["/bin/sh", "-c", script],

@@ -664,13 +664,11 @@ def test_an_environment_whose_python_was_replaced_is_named(
         python=known(PythonVersion(3, 12, 3), "x"),
         venv_python=known(created, "pyvenv.cfg") if created else missing("no pyvenv.cfg"),
     )
-    finding = findings_by_code(
-        bare._replace(assumed=(), sources=(*bare.sources, Source("target", SourceState.ANSWERED)))
-    )
-    assert finding["WHL503"].cause is cause
-    assert ("created with Python 3.9, but its interpreter is Python 3.12 now" in finding["WHL503"].title) is (
-        created == "3.9.2"
-    )
+    bare = bare._replace(assumed=(), sources=(*bare.sources, Source("target", SourceState.ANSWERED)))
+    finding = findings_by_code(bare)["WHL503"]
+    assert finding.cause is cause
+    assert ("created with Python 3.9, but its interpreter is Python 3.12 now" in finding.title) is (created == "3.9.2")
+    assert findings_by_code(bare._replace(assumed=("target.python",)))["WHL503"].cause is Cause.CUPY_NOT_INSTALLED
 
 
 MACHINE = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "numpy=2.1.0")

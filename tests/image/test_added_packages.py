@@ -56,7 +56,7 @@ def test_packages_and_files_are_read(tmp_path: Path) -> None:
         ("-r requirements.txt", "line 2): it includes itself"),
         ("-r sub/back.txt", "line 1): it includes itself"),
         ("-r absent.txt", "line 2): No such file or directory"),
-        ("-r a\0b.txt", "line 2): embedded null byte"),
+        ("-r a\0b.txt", "requirements.txt, line 2): "),  # what follows depends on the release of Python
     ],
 )
 def test_a_line_that_cannot_be_locked_is_refused_with_its_number(line: str, message: str, tmp_path: Path) -> None:

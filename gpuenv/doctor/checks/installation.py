@@ -150,7 +150,7 @@ def _replaced_python(ctx: CheckContext) -> Symptom | None:
     target = ctx.snapshot.target
     created, now = target.venv_python.value, target.python.value
     before = ".".join((created or "").split(".")[:2])
-    if not before or now is None or before == f"{now.major}.{now.minor}":
+    if "target.python" in ctx.snapshot.assumed or not before or now is None or before == f"{now.major}.{now.minor}":
         return None
     return Symptom(
         f"The environment was created with Python {before}, but its interpreter is Python {now.major}.{now.minor} now",
