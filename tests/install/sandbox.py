@@ -142,7 +142,7 @@ class Sandbox:
     def target(self, name: str, *packages: str, python: str = sys.executable, pip: bool = False) -> Path:
         """Creates a virtual environment with these packages, each installed alone so that CuPy lines can coexist."""
         folder = self.folder / name
-        bundled = _bundled_pip() if pip else None
+        bundled = bundled_pip() if pip else None
         options = [] if pip and bundled is None else ["--without-pip"]
         run([python, "-m", "venv", *options, str(folder)], self.environment())
         for package in (*packages, *([bundled] if bundled else [])):
@@ -157,7 +157,7 @@ class Sandbox:
         for entry in Path(sysconfig.get_path("purelib")).iterdir():
             if entry.name != "pip" and not re.fullmatch(r"pip-[\d.]+\.dist-info", entry.name):
                 (site / entry.name).symlink_to(entry)
-        bundled = _bundled_pip() if pip else None
+        bundled = bundled_pip() if pip else None
         if pip:
             assert bundled is not None
             self.add(folder, bundled)
@@ -179,7 +179,7 @@ class Sandbox:
         return self.gpuenv("install", "--python", target, "--yes", *MACHINE, *options, **more)
 
 
-def _bundled_pip() -> str | None:
+def bundled_pip() -> str | None:
     """Returns the pip wheel shipped with Python, which uv installs faster than ensurepip does."""
     wheels = sorted((Path(ensurepip.__file__).parent / "_bundled").glob("pip-*.whl"))
     return str(wheels[-1]) if wheels else None

@@ -11,7 +11,7 @@ import pytest
 
 from tests.environments.builders import install, make_system_python
 from tests.install.mounts import mounted
-from tests.install.sandbox import MACHINE, Index, Sandbox, contents, install_outcome, run, versions
+from tests.install.sandbox import MACHINE, Index, Sandbox, bundled_pip, contents, install_outcome, run, versions
 from tests.install.wheels import SET, Package, cupy, make_wheel, numpy
 from tests.probe.pythons import python
 
@@ -456,6 +456,8 @@ def test_break_system_packages_reaches_every_run_of_the_installer(shared: Sandbo
     """The index lacks the installed NumPy, so uv looks at the environment, which it refuses without the option."""
     target = make_system_python(shared.folder / f"managed-{installer}", managed=True)
     install(shared, target / "bin/python", make_wheel(shared.folder, numpy("2.0.5")))
+    if installer == "pip" and (wheel := bundled_pip()):  # else that of gpuenv's own environment is used
+        install(shared, target / "bin/python", wheel)
     options = ("--installer", installer, "--break-system-packages")
     exit_code, outcome = install_outcome(shared, target / "bin/python", *options)
     assert (exit_code, outcome["status"]) == (0, "installed"), outcome["message"]
