@@ -117,8 +117,8 @@ def cgroup_lost_gpu(ctx: CheckContext) -> Outcome:
     daemon-reload on the host, and the rules that allowed the device nodes were lost.
     How it is seen: in a container that has device nodes, NVML answers with an unknown error or no permission, and CUDA
     finds no device. The rules of control groups of version 1 show that none allows the nodes; those of version 2 cannot
-    be read. If NVML answers with no permission, though every user may open the nodes, SELinux denies access: a control
-    group's refusal is an unknown error.
+    be read. If NVML answers with no permission, though every user may open the nodes, it is probably SELinux: a
+    control group's refusal is an unknown error.
     What to do: restart the container; to prevent it, use CDI or the cgroupfs driver, or name the device nodes when it
     is started. If SELinux denies access, turn its label off for the container, or allow containers to use devices.
     """
@@ -159,11 +159,11 @@ def _denied_by_selinux(snapshot: Snapshot) -> Symptom:
     }
     command = commands.get(snapshot.host.container.value or Container.OTHER)
     return Symptom(
-        "SELinux on the host denies this container access to the GPU, whose nodes every user may open",
+        "This container is denied access to the GPU, whose nodes every user may open: probably by SELinux on the host",
         evidence_of(snapshot, "nvml", "libcuda")
         + (Evidence("driver.device_nodes", ", ".join(driver_nodes(snapshot)), "/dev"),),
         (
-            Fix("Turn its label off for this container.", command),
+            Fix("If SELinux is enforcing (getenforce on the host), turn its label off for this container.", command),
             Fix(
                 "Or, on the host, let containers use devices.",
                 ("sudo", "setsebool", "-P", "container_use_devices", "1"),
